@@ -1,0 +1,158 @@
+"""Everything that can be asked of the engine, in one screen or two. Imperatives; built by protocol machines, the host and the administrator's door.
+
+`peer` numbers a connection, `link` a consumer (unique in the node while it runs), `tag` a delivery on a link (1, 2, 3, ... in order of delivery).
+`token` is whatever the asking protocol machine wants back when the answer is due (a STOMP receipt id); None: no answer wanted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from enum import IntEnum
+from typing import Any
+
+from .effects import Outcome
+from .message import Message
+
+
+# -- peers --------------------------------------------------------------------------------------------------------------------------
+@dataclass(slots=True)
+class Open:
+    """A peer has logged in."""
+
+    peer: int
+    account: str
+    client_id: str = ""
+
+
+@dataclass(slots=True)
+class Stop:
+    """Deliver nothing to this peer until Start: its socket is full (JMS 6.1.5, Connection.stop)."""
+
+    peer: int
+
+
+@dataclass(slots=True)
+class Start:
+    peer: int
+
+
+@dataclass(slots=True)
+class Sync:
+    """Answer with Confirmed when everything this peer asked before is done and durable (STOMP DISCONNECT)."""
+
+    peer: int
+    token: Any
+
+
+@dataclass(slots=True)
+class PeerLost:
+    """The connection is gone, gracefully or not: its links close, what they held returns to the head of its lane, flagged."""
+
+    peer: int
+
+
+# -- producing ----------------------------------------------------------------------------------------------------------------------
+@dataclass(slots=True)
+class Send:
+    peer: int
+    token: Any
+    address: str
+    """Canonical: `queue/orders`, `topic/prices` (engine.address)."""
+    message: Message
+
+
+# -- consuming ----------------------------------------------------------------------------------------------------------------------
+@dataclass(slots=True)
+class Attach:
+    peer: int
+    link: int
+    address: str
+    token: Any = None
+    credit: int = 0
+    """Deliveries allowed now; UNLIMITED_CREDIT for no bound but bytes."""
+    replenish: bool = True
+    """True: every settlement gives its credit back (STOMP prefetch). False: only Grant does (AMQP)."""
+    presettled: bool = False
+    """True: settled as soon as sent (STOMP ack:auto, AMQP snd-settle-mode settled)."""
+
+
+UNLIMITED_CREDIT = 1 << 62
+
+
+@dataclass(slots=True)
+class Grant:
+    """Set the link's credit (AMQP flow); `drain`: answer Drained when no more can be delivered now."""
+
+    link: int
+    credit: int
+    drain: bool = False
+
+
+@dataclass(slots=True)
+class Settle:
+    """Settle deliveries of one link: those in `tags`, or with `upto` all outstanding ones up to that tag."""
+
+    peer: int
+    link: int
+    tags: Sequence[int] = ()
+    upto: int = 0
+    outcome: Outcome = Outcome.ACCEPTED
+    token: Any = None
+
+
+@dataclass(slots=True)
+class Detach:
+    peer: int
+    link: int
+    token: Any = None
+
+
+# -- what the store found ------------------------------------------------------------------------------------------------------------
+@dataclass(slots=True)
+class PageLoaded:
+    """The answer to a Read: the rows of its interval that the store still has, in order of position."""
+
+    read: int
+    messages: list[Message]
+    complete: bool
+    """False: cut short by the row or byte limit; nothing is known beyond the last row."""
+
+
+@dataclass(slots=True)
+class SegmentDropped:
+    segment: int
+
+
+@dataclass(slots=True)
+class SegmentCompacted:
+    """The survivors of a closed segment are durable in `retained`; reads go there from now on (R5)."""
+
+    segment: int
+
+
+# -- the administrator's door --------------------------------------------------------------------------------------------------------
+class Direction(IntEnum):
+    """What a pause stops; the destination's state is the union (Open MQ: RUNNING 0, CONSUMERS_PAUSED 1, PRODUCERS_PAUSED 2, PAUSED 3)."""
+
+    CONSUMERS = 1
+    PRODUCERS = 2
+    ALL = 3
+
+
+@dataclass(slots=True)
+class Control:
+    """An operator's or the scheduler's request, in order with traffic; answered in the same commit (R22)."""
+
+    request: int
+    verb: str
+    """create, update, pause, resume, purge, destroy, expire, reap: see engine.administration."""
+    address: str = ""
+    arguments: dict[str, Any] = field(default_factory=dict)
+    deadline: int = 0
+    """Instant in ms; past it the engine refuses. 0: none."""
+
+
+Command = (
+    Open | Stop | Start | Sync | PeerLost | Send | Attach | Grant | Settle | Detach | PageLoaded | SegmentDropped | SegmentCompacted | Control
+)

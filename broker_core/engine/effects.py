@@ -1,0 +1,258 @@
+"""Everything the engine answers. One Effects value a batch: a Commit (what must be durable), outputs (what peers are told, in order,
+only after the commit), reads (pages it wants, to be read after the commit)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import IntEnum
+from typing import Any
+
+from .message import Message
+from .refusal import Refusal
+
+
+class Outcome(IntEnum):
+    """How a delivery, or a message that never got one, ended. The first four are AMQP 1.0 section 3.4."""
+
+    ACCEPTED = 0
+    REJECTED = 1
+    """Dead at once (AMQP 3.4.3)."""
+    RELEASED = 2
+    """Back to its place, not a failure (AMQP 3.4.4)."""
+    FAILED = 3
+    """Back to its place, one failure more (AMQP modified with delivery-failed; STOMP NACK; rollback)."""
+    EXPIRED = 4
+    UNDELIVERABLE = 5
+    """The redelivery maximum is reached."""
+    PURGED = 6
+    """Discarded by an operator; never to the dead message queue (checklist item 76)."""
+    DROPPED = 7
+    """Best effort, under memory pressure (checklist item 113)."""
+
+
+# -- outputs ------------------------------------------------------------------------------------------------------------------------
+@dataclass(slots=True)
+class Confirmed:
+    """What `token` asked for is done and, as far as its reliability promises, durable."""
+
+    peer: int
+    token: Any
+
+
+@dataclass(slots=True)
+class Delivered:
+    """`messages` go to the link with consecutive tags, the first being `tag`."""
+
+    peer: int
+    link: int
+    tag: int
+    messages: list[Message]
+
+
+@dataclass(slots=True)
+class Refused:
+    """The peer's mistake, or ours to bear: no exception, no harm to anyone else."""
+
+    peer: int
+    token: Any
+    refusal: Refusal
+    detail: str = ""
+    link: int = 0
+
+
+@dataclass(slots=True)
+class Drained:
+    peer: int
+    link: int
+
+
+@dataclass(slots=True)
+class Detached:
+    """The engine closed the link on its own account: its destination was destroyed."""
+
+    peer: int
+    link: int
+    refusal: Refusal
+    detail: str = ""
+
+
+Output = Confirmed | Delivered | Refused | Drained | Detached
+
+
+# -- writes -------------------------------------------------------------------------------------------------------------------------
+@dataclass(slots=True)
+class DestinationDefined:
+    """Insert or replace. `settings` is engine.destination.Settings as a plain dict."""
+
+    destination: int
+    address: str
+    created_at: int
+    automatic: bool
+    state: int
+    settings: dict[str, Any]
+
+
+@dataclass(slots=True)
+class DestinationDestroyed:
+    destination: int
+
+
+@dataclass(slots=True)
+class SubscriptionDefined:
+    """A queue has one, built in; topics get theirs from subscribers."""
+
+    subscription: int
+    destination: int
+    name: str = ""
+    client_id: str = ""
+
+
+@dataclass(slots=True)
+class SegmentClosed:
+    """The catalogue learns where a segment ended: `lanes` maps (destination, lane) to its (first, last) position therein."""
+
+    segment: int
+    last_sequence: int
+    lanes: dict[tuple[int, int], tuple[int, int]]
+
+
+Definition = DestinationDefined | DestinationDestroyed | SubscriptionDefined | SegmentClosed
+
+
+@dataclass(slots=True)
+class Copy:
+    """Copy one stored message inside the database (R15): the body never passes through Python."""
+
+    segment: int
+    """Where the source row is; RETAINED: in the retained table."""
+    source: tuple[int, int, int]
+    """(destination, lane, position)"""
+    target: Message
+    """Its header tells priority, reliability, expiration, message id and annotations of the copy; octets and body come from the source."""
+
+
+RETAINED = 0
+"""Segments are numbered from 1; 0 names the retained table."""
+
+
+@dataclass(slots=True)
+class Commit:
+    """What one transaction makes durable: message rows and one ledger row (R1). Ranges are inclusive."""
+
+    number: int
+    at: int
+    """Engine time, ms."""
+    sequence: int
+    """The highest sequence given out so far: the durable high-water mark."""
+    synchronous: bool
+    """True: confirmed only when on disk (R10)."""
+    segment: int
+    """The segment that takes `messages`, `copies` alike."""
+    messages: list[Message] = field(default_factory=list)
+    accepted: list[tuple[int, int, int, int]] = field(default_factory=list)
+    """(destination, lane, first, last)"""
+    offered: list[tuple[int, int, int, int, int]] = field(default_factory=list)
+    """(subscription, lane, first, last, link): deliveries leaving after this commit; the highest `last` is the offered mark (R9)."""
+    settled: list[tuple[int, int, int, int, int]] = field(default_factory=list)
+    """(subscription, lane, first, last, outcome)"""
+    failures: list[tuple[int, int, int, int]] = field(default_factory=list)
+    """(subscription, lane, position, failures)"""
+    spilled: list[Message] = field(default_factory=list)
+    """Volatile messages that found no room in memory: to the segment's UNLOGGED twin (R19)."""
+    copies: list[Copy] = field(default_factory=list)
+    definitions: list[Definition] = field(default_factory=list)
+    answers: list[tuple[int, bool, dict[str, Any]]] = field(default_factory=list)
+    """(request, done, result)"""
+
+
+# -- reads --------------------------------------------------------------------------------------------------------------------------
+@dataclass(slots=True)
+class PageWanted:
+    """Rows of one lane in (after, upto], at most `limit` rows or `bytes_max` octets (at least one row)."""
+
+    read: int
+    destination: int
+    lane: int
+    after: int
+    upto: int
+    limit: int
+    bytes_max: int
+    segments: list[int]
+    """Where rows of the interval may be, oldest first, RETAINED among them if so; the engine keeps them from being dropped meanwhile."""
+
+
+@dataclass(slots=True)
+class PositionsWanted:
+    """Exactly these rows of one lane: messages that came back and whose bodies are no longer in memory."""
+
+    read: int
+    destination: int
+    lane: int
+    positions: list[int]
+    segments: list[int]
+
+
+@dataclass(slots=True)
+class ExpiredWanted:
+    """Stored messages of any destination with expiration in (after, upto], by (expiration, sequence), at most `limit`; bodies not needed."""
+
+    read: int
+    after: tuple[int, int]
+    """(expiration, sequence) of the last row seen."""
+    upto: int
+    limit: int
+    segments: list[int]
+
+
+Read = PageWanted | PositionsWanted | ExpiredWanted
+
+
+# -- progress -----------------------------------------------------------------------------------------------------------------------
+@dataclass(slots=True)
+class Checkpoint:
+    """The state that the ledger up to commit `number` amounts to, as far as it changed since the last checkpoint (R1)."""
+
+    number: int
+    at: int
+    sequence: int
+    lanes: list[tuple[int, int, int]] = field(default_factory=list)
+    """(destination, lane, tail): tail is the next position."""
+    cursors: list[tuple[int, int, int, int]] = field(default_factory=list)
+    """(subscription, lane, floor, offered): everything below floor is settled; nothing above offered ever left."""
+    blocks: list[tuple[int, int, int, bytes]] = field(default_factory=list)
+    """(subscription, lane, block, bits): BLOCK bits, little endian, of the positions settled above the floor; empty bits: delete the row."""
+    failures: list[tuple[int, int, int, int]] = field(default_factory=list)
+    """(subscription, lane, position, failures); 0 failures: delete the row."""
+
+
+# -- maintenance --------------------------------------------------------------------------------------------------------------------
+@dataclass(slots=True)
+class DropSegment:
+    segment: int
+
+
+@dataclass(slots=True)
+class CompactSegment:
+    """Copy the survivors, ranges of (destination, lane, first, last), to `retained`, then answer SegmentCompacted (R5)."""
+
+    segment: int
+    survivors: list[tuple[int, int, int, int]]
+
+
+@dataclass(slots=True)
+class SweepRetained:
+    """Delete these settled rows, ranges of (destination, lane, first, last), from `retained`."""
+
+    settled: list[tuple[int, int, int, int]]
+
+
+Maintenance = DropSegment | CompactSegment | SweepRetained
+
+
+@dataclass(slots=True)
+class Effects:
+    """What one batch amounts to. `commit` is None when nothing needs the database."""
+
+    commit: Commit | None
+    outputs: list[Output]
+    reads: list[Read]

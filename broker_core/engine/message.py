@@ -1,0 +1,100 @@
+"""A message as the engine sees it: what orders it, what expires it, how safely it must be kept. Bodies and headers are opaque."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import IntEnum
+
+PRIORITIES = 10
+"""JMS 3.4.10: priorities 0 to 9."""
+
+VOLATILE = PRIORITIES
+"""Lane index = priority for stored messages, VOLATILE + priority for those kept in memory (R2, R19)."""
+
+LANES = 2 * PRIORITIES
+
+
+class Reliability(IntEnum):
+    """The five levels of message reliability, weakest first (WebSphere; checklist items 111 to 130)."""
+
+    BEST_EFFORT = 0
+    EXPRESS = 1
+    RELIABLE_NONPERSISTENT = 2
+    RELIABLE = 3
+    ASSURED = 4
+
+
+STORED = Reliability.RELIABLE
+"""Levels from here on are written to the store before anyone hears of them."""
+
+
+class Encoding(IntEnum):
+    """The form in which a message's header section and body were received; conversion happens at delivery (R15)."""
+
+    STOMP = 0
+    AMQP = 1
+
+
+@dataclass(slots=True, frozen=True, eq=False)
+class Header:
+    """What messages with the same header section share. Protocol machines keep one for every distinct section they meet."""
+
+    octets: bytes
+    """The header section as received, less what concerned only the sender's frame; in the form named by `encoding`."""
+    priority: int = 4
+    reliability: int = Reliability.EXPRESS
+    expiration: int = 0
+    """Instant in ms since the epoch; 0: never (JMS 3.4.9)."""
+    encoding: int = Encoding.STOMP
+    message_id: str = ""
+    """The JMSMessageID if it is not derived from the sequence: given by an AMQP sender, or kept by a moved or dead message."""
+    client_id: str = ""
+    """The sender's client identifier, for no-local."""
+    annotations: str = ""
+    """JSON object: what the broker added (reason, time, origin, counts of a dead message); the bare message never changes (R15)."""
+    lane: int = 0
+    """Derived: the lane index of (priority, reliability)."""
+
+    def __post_init__(self) -> None:
+        volatile = 0 if self.reliability >= STORED else VOLATILE
+        object.__setattr__(self, "lane", volatile + self.priority)
+
+
+@dataclass(slots=True, frozen=True)
+class StoredBody:
+    """A body too large to travel with its message (R16): written in chunks beforehand, streamed at delivery."""
+
+    body: int
+    """The number of the body in the store."""
+    size: int
+    """Octets."""
+
+
+class Message:
+    """One message. A producer's protocol machine fills the first three; the engine fills the rest when the message becomes visible."""
+
+    __slots__ = ("header", "body", "size", "destination", "sequence", "position", "accepted_at", "redelivered", "failures")
+
+    header: Header
+    body: bytes | StoredBody | None
+    """None: the body is in the store only and must be read before it can leave."""
+    size: int
+    """Octets of header section and body together; what byte limits count."""
+    destination: int
+    """The destination's number."""
+    sequence: int
+    """The message's number within its shard; says which segment holds it."""
+    position: int
+    """Dense within the lane (R2)."""
+    accepted_at: int
+    """Instant in ms since the epoch."""
+    redelivered: bool
+    failures: int
+    """Deliveries that failed (NACK, rejected, modified failed, rollback); crash and disconnect never count (R9)."""
+
+    def __init__(self, header: Header, body: bytes | StoredBody | None, size: int) -> None:
+        self.header = header
+        self.body = body
+        self.size = size
+        self.redelivered = False
+        self.failures = 0

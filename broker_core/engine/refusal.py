@@ -1,0 +1,22 @@
+"""Every way the broker says no. Values, not exceptions: each protocol has one total table from here to its own error form."""
+
+from enum import Enum
+
+
+class Refusal(Enum):
+    """The value is the sentence that a peer reads; `detail` in the effect names the particulars."""
+
+    INVALID_DESTINATION = "the destination's name is not valid"
+    NO_SUCH_DESTINATION = "the destination does not exist and may not be created automatically"
+    DESTINATION_PAUSED = "the destination accepts no messages at present: an operator paused it"
+    DESTINATION_EXISTS = "a destination with this name exists already"
+    DESTINATION_IN_USE = "the destination still has consumers or messages"
+    DESTINATION_RESERVED = "the destination belongs to the broker and cannot be changed this way"
+    LINK_IN_USE = "a subscription with this id is open on this connection"
+    NO_SUCH_LINK = "no subscription with this id is open on this connection"
+    NO_SUCH_DELIVERY = "the delivery is not outstanding here: already settled, returned to the queue, or never made"
+    MESSAGE_TOO_LARGE = "the message is larger than allowed"
+    TOO_MANY_UNSETTLED = "too many deliveries are outstanding"
+    INVALID_SETTING = "the setting is not valid"
+    REQUEST_EXPIRED = "the request's deadline passed before the node could apply it"
+    NOT_SUPPORTED = "this is not supported"

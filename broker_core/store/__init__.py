@@ -1,0 +1,123 @@
+"""The store: durable truth behind a narrow port. `postgres` is the real one, `memory` its twin for tests and simulation;
+tests/store/contract.py holds both to the same promises.
+
+The store knows nothing of delivery: it keeps what commits say, returns rows of intervals, and tells at recovery what it kept.
+Every method is async. Methods may raise:
+
+    CommitLost      it is not known whether the commit is durable, or another node has the lease: forget everything and recover
+    SpaceExhausted  the disk is full; nothing was written; the same commit may be tried again (R21)
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from broker_core.engine.effects import (
+    Checkpoint,
+    Commit,
+    CompactSegment,
+    DestinationDefined,
+    Read,
+    SegmentClosed,
+    SubscriptionDefined,
+    SweepRetained,
+)
+from broker_core.engine.message import Message
+
+BLOCK = 4096
+"""Positions per bitmap block of a checkpoint: 512 octets, one small row."""
+
+
+class CommitLost(Exception):
+    """It is not known whether the commit is durable. The node must forget everything and recover under a new epoch."""
+
+
+class SpaceExhausted(Exception):
+    """The database has no room for this commit; nothing was written. Try the same commit again when there is room."""
+
+
+@dataclass(slots=True)
+class LedgerRow:
+    """What one commit after the checkpoint changed; the same columns as Commit."""
+
+    number: int
+    at: int
+    sequence: int
+    segment: int
+    accepted: list[tuple[int, int, int, int]]
+    offered: list[tuple[int, int, int, int, int]]
+    settled: list[tuple[int, int, int, int, int]]
+    failures: list[tuple[int, int, int, int]]
+
+
+@dataclass(slots=True)
+class Recovered:
+    """Everything the engine needs to go on where the last durable commit left off: the last checkpoint and the ledger after it."""
+
+    epoch: int
+    """The lease's term, raised at this acquisition."""
+    clock_ms: int
+    """The database's clock at acquisition (R12)."""
+    checkpoint: Checkpoint
+    """All lanes, cursors, blocks and failures, not only changed ones."""
+    ledger: list[LedgerRow] = field(default_factory=list)
+    destinations: list[DestinationDefined] = field(default_factory=list)
+    subscriptions: list[SubscriptionDefined] = field(default_factory=list)
+    segments: list[SegmentClosed] = field(default_factory=list)
+    """Closed segments that still exist, oldest first."""
+    open_segment: int = 1
+    open_lanes: dict[tuple[int, int], tuple[int, int]] = field(default_factory=dict)
+    """(destination, lane) -> (first, last) position in the open segment."""
+    open_rows: int = 0
+    open_octets: int = 0
+    retained: dict[tuple[int, int], tuple[int, int]] = field(default_factory=dict)
+    """(destination, lane) -> (lowest, highest) position in the retained table."""
+
+
+@dataclass(slots=True)
+class ControlRequest:
+    """A row of control_request that no node has answered yet."""
+
+    request: int
+    verb: str
+    address: str
+    arguments: dict[str, Any]
+    deadline: int
+
+
+class Store(Protocol):
+    """One shard's durable state. All calls but the reads come from the node that holds the lease."""
+
+    async def recover(self) -> Recovered:
+        """Acquire nothing (the lease is held already); clear what is volatile; return the state. Idempotent."""
+
+    async def commit(self, commit: Commit) -> None:
+        """Make one commit durable, in the order of calls. Raises CommitLost, SpaceExhausted."""
+
+    async def checkpoint(self, checkpoint: Checkpoint) -> None:
+        """Replace what changed. Only called when commit `checkpoint.number` is known durable; refused under an old epoch (CommitLost)."""
+
+    async def read(self, read: Read) -> tuple[list[Message], bool]:
+        """The rows of a Read, in order; and whether they are all of them (False: cut by a limit)."""
+
+    async def write_body(self, chunks: AsyncIterator[bytes]) -> int:
+        """Keep a large body, chunk by chunk (R16); its number. Orphans (never named by a commit) are swept."""
+
+    def read_body(self, body: int) -> AsyncIterator[bytes]:
+        """The chunks of a large body, in order."""
+
+    async def drop_segment(self, segment: int) -> bool:
+        """Drop a closed segment and its twin; False if a lock stood in the way (try again later, R4)."""
+
+    async def compact_segment(self, compact: CompactSegment) -> None:
+        """Copy survivors to the retained table in bounded steps and durably mark the segment as compacted (R5)."""
+
+    async def sweep_retained(self, sweep: SweepRetained) -> None:
+        """Delete settled rows from the retained table."""
+
+    async def control_requests(self) -> list[ControlRequest]:
+        """Requests of operators and of the scheduler that wait for an answer, oldest first."""
+
+    async def close(self) -> None: ...
