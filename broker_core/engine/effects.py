@@ -159,6 +159,8 @@ class Commit:
     """(subscription, lane, position, failures)"""
     spilled: list[Message] = field(default_factory=list)
     """Volatile messages that found no room in memory: to the segment's UNLOGGED twin (R19)."""
+    octets: list[tuple[int, int]] = field(default_factory=list)
+    """(destination, change of the octets its unsettled messages hold)"""
     copies: list[Copy] = field(default_factory=list)
     definitions: list[Definition] = field(default_factory=list)
     answers: list[tuple[int, bool, dict[str, Any]]] = field(default_factory=list)
@@ -223,6 +225,8 @@ class Checkpoint:
     """(subscription, lane, block, bits): BLOCK bits, little endian, of the positions settled above the floor; empty bits: delete the row."""
     failures: list[tuple[int, int, int, int]] = field(default_factory=list)
     """(subscription, lane, position, failures); 0 failures: delete the row."""
+    counters: list[tuple[int, int, int, int, int, int, int]] = field(default_factory=list)
+    """(destination, octets, accepted, settled, dead, expired, redelivered): octets held now, and totals since creation."""
 
 
 # -- maintenance --------------------------------------------------------------------------------------------------------------------
@@ -256,3 +260,5 @@ class Effects:
     commit: Commit | None
     outputs: list[Output]
     reads: list[Read]
+    checkpoint: Checkpoint | None = None
+    """If one was asked for: to be written once `commit` is durable."""

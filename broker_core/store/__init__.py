@@ -50,6 +50,7 @@ class LedgerRow:
     offered: list[tuple[int, int, int, int, int]]
     settled: list[tuple[int, int, int, int, int]]
     failures: list[tuple[int, int, int, int]]
+    octets: list[tuple[int, int]] = field(default_factory=list)
 
 
 @dataclass(slots=True)
