@@ -50,8 +50,9 @@ class Progress:
     def _raise_floor(self, floor: int) -> None:
         """Move the floor up, then on over whatever is settled right above it."""
         if self.blocks:
-            for number in [n for n in self.blocks if n < floor // BLOCK]:
-                self._forget(number)
+            for number in range(self.floor // BLOCK, floor // BLOCK):
+                if number in self.blocks:
+                    self._forget(number)
             number = floor // BLOCK
             while (bits := self.blocks.get(number)) is not None:
                 offset = floor - number * BLOCK

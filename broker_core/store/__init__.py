@@ -11,24 +11,21 @@ Every method is async. Methods may raise:
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 from broker_core.engine.effects import (
     Checkpoint,
     Commit,
     CompactSegment,
-    DestinationDefined,
     Read,
-    SegmentClosed,
-    SubscriptionDefined,
     SweepRetained,
 )
 from broker_core.engine.message import Message
+from broker_core.engine.progress import BLOCK
+from broker_core.engine.recovered import LedgerRow, Recovered
 
-BLOCK = 4096
-"""Positions per bitmap block of a checkpoint: 512 octets, one small row."""
-
+__all__ = ["BLOCK", "CommitLost", "ControlRequest", "LedgerRow", "Recovered", "SpaceExhausted", "Store"]
 
 class CommitLost(Exception):
     """It is not known whether the commit is durable. The node must forget everything and recover under a new epoch."""
@@ -36,45 +33,6 @@ class CommitLost(Exception):
 
 class SpaceExhausted(Exception):
     """The database has no room for this commit; nothing was written. Try the same commit again when there is room."""
-
-
-@dataclass(slots=True)
-class LedgerRow:
-    """What one commit after the checkpoint changed; the same columns as Commit."""
-
-    number: int
-    at: int
-    sequence: int
-    segment: int
-    accepted: list[tuple[int, int, int, int]]
-    offered: list[tuple[int, int, int, int, int]]
-    settled: list[tuple[int, int, int, int, int]]
-    failures: list[tuple[int, int, int, int]]
-    octets: list[tuple[int, int]] = field(default_factory=list)
-
-
-@dataclass(slots=True)
-class Recovered:
-    """Everything the engine needs to go on where the last durable commit left off: the last checkpoint and the ledger after it."""
-
-    epoch: int
-    """The lease's term, raised at this acquisition."""
-    clock_ms: int
-    """The database's clock at acquisition (R12)."""
-    checkpoint: Checkpoint
-    """All lanes, cursors, blocks and failures, not only changed ones."""
-    ledger: list[LedgerRow] = field(default_factory=list)
-    destinations: list[DestinationDefined] = field(default_factory=list)
-    subscriptions: list[SubscriptionDefined] = field(default_factory=list)
-    segments: list[SegmentClosed] = field(default_factory=list)
-    """Closed segments that still exist, oldest first."""
-    open_segment: int = 1
-    open_lanes: dict[tuple[int, int], tuple[int, int]] = field(default_factory=dict)
-    """(destination, lane) -> (first, last) position in the open segment."""
-    open_rows: int = 0
-    open_octets: int = 0
-    retained: dict[tuple[int, int], tuple[int, int]] = field(default_factory=dict)
-    """(destination, lane) -> (lowest, highest) position in the retained table."""
 
 
 @dataclass(slots=True)

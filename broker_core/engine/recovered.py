@@ -1,0 +1,49 @@
+"""What the store found at recovery: the last checkpoint, the ledger after it, and the definitions. Values only."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from .effects import Checkpoint, DestinationDefined, SegmentClosed, SubscriptionDefined
+
+
+@dataclass(slots=True)
+class LedgerRow:
+    """What one commit after the checkpoint changed; the same columns as Commit."""
+
+    number: int
+    at: int
+    sequence: int
+    segment: int
+    accepted: list[tuple[int, int, int, int]]
+    offered: list[tuple[int, int, int, int, int]]
+    settled: list[tuple[int, int, int, int, int]]
+    failures: list[tuple[int, int, int, int]]
+    octets: list[tuple[int, int]] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class Recovered:
+    """Everything the engine needs to go on where the last durable commit left off: the last checkpoint and the ledger after it."""
+
+    epoch: int
+    """The lease's term, raised at this acquisition."""
+    clock_ms: int
+    """The database's clock at acquisition (R12)."""
+    checkpoint: Checkpoint
+    """All lanes, cursors, blocks and failures, not only changed ones."""
+    ledger: list[LedgerRow] = field(default_factory=list)
+    destinations: list[DestinationDefined] = field(default_factory=list)
+    subscriptions: list[SubscriptionDefined] = field(default_factory=list)
+    segments: list[SegmentClosed] = field(default_factory=list)
+    """Closed segments that still exist, oldest first."""
+    open_segment: int = 1
+    open_lanes: dict[tuple[int, int], tuple[int, int]] = field(default_factory=dict)
+    """(destination, lane) -> (first, last) position in the open segment."""
+    open_rows: int = 0
+    open_octets: int = 0
+    last_destination: int = 0
+    """The highest destination number ever given out, destroyed ones included: numbers are never used again."""
+    last_subscription: int = 0
+    retained: dict[tuple[int, int], tuple[int, int]] = field(default_factory=dict)
+    """(destination, lane) -> (lowest, highest) position in the retained table."""
