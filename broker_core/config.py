@@ -1,0 +1,258 @@
+"""Every setting of the broker: unit in the name, default, bounds, and the reason below it. `from_env()` is the only reader of the environment.
+
+Objects receive the values they need, not the whole configuration. `python -m broker_core.config` prints the reference that
+docs/configuration.md keeps; a test compares the two.
+"""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import os
+import re
+from collections.abc import Mapping
+from dataclasses import Field, dataclass, field, fields
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+KIB, MIB, GIB = 1 << 10, 1 << 20, 1 << 30
+_UNITS = {"": 1, "KiB": KIB, "MiB": MIB, "GiB": GIB}
+
+
+class ConfigError(ValueError):
+    """A setting that cannot be used; the message is one sentence that names the variable, what it holds and what it may hold."""
+
+
+def _number(default: int, low: int, high: int, variable: str = "") -> int:
+    """A field of the dataclass: an integer in [low, high], set by `variable` (default: SURETY_ and the field's name)."""
+    return field(default=default, metadata={"low": low, "high": high, "variable": variable})
+
+
+def _text(default: str, variable: str) -> str:
+    return field(default=default, metadata={"variable": variable})
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerConfig:
+    # -- where ----------------------------------------------------------------------------------------------------------------------
+    home: Path = field(default=Path("var"), metadata={"variable": "SURETY_HOME"})
+    """Folder of everything this installation keeps: embedded database, logs, pid files, keys."""
+    database_url: str = _text("", "DATABASE_URL")
+    """libpq URI of the database, reached directly and never through a transaction pooler (the lease is a session lock, R11).
+    Empty: the supervisor runs an embedded PostgreSQL under the home folder and the broker uses its socket."""
+    bind: str = _text("127.0.0.1", "SURETY_BIND")
+    """Address that every listener binds. Loopback, until somebody decides that the network may reach it."""
+    http_port: int = _number(8000, 1, 65_535)
+    """The console, the REST API, health and metrics."""
+    stomp_port: int = _number(61_613, 1, 65_535)
+    """STOMP without TLS; the port that every STOMP client tries first."""
+    stomp_tls_port: int = _number(61_614, 1, 65_535)
+    """STOMP with TLS; open only with a certificate."""
+    amqp_port: int = _number(5_672, 1, 65_535)
+    """AMQP without TLS (IANA: amqp)."""
+    amqp_tls_port: int = _number(5_671, 1, 65_535)
+    """AMQP with TLS (IANA: amqps); open only with a certificate."""
+    tls_cert: str = _text("", "SURETY_TLS_CERT")
+    """PEM file of the certificate chain; with SURETY_TLS_KEY it opens the TLS ports."""
+    tls_key: str = _text("", "SURETY_TLS_KEY")
+    """PEM file of the certificate's private key."""
+
+    # -- connections ----------------------------------------------------------------------------------------------------------------
+    connections_max: int = _number(10_000, 1, 1_000_000)
+    """Connections of clients at once; one more is refused before it costs memory."""
+    login_seconds: int = _number(10, 1, 600)
+    """A connection that has not logged in by then is closed: idle strangers must not fill connections_max."""
+    heartbeat_ms: int = _number(10_000, 0, 3_600_000)
+    """Heart-beat offered to and wished from STOMP clients; the larger of both sides' wishes holds. 0: none offered."""
+    header_octets_max: int = _number(64 * KIB, KIB, 16 * MIB)
+    """Octets of all header lines of a frame together: parsing holds them in memory before anything is known of the peer."""
+    headers_max: int = _number(1_000, 10, 100_000)
+    """Header lines of one frame."""
+    send_buffer_octets_max: int = _number(MIB, 64 * KIB, GIB)
+    """Octets waiting in one connection's socket buffer; beyond it the engine delivers nothing more to that peer until it reads."""
+    unconfirmed_octets_max: int = _number(MIB, KIB, GIB)
+    """Octets of unconfirmed sends of one connection; beyond it the socket is not read until some are confirmed (R20)."""
+    unconfirmed_sends_max: int = _number(1_000, 1, 1_000_000)
+    """Unconfirmed sends of one connection; as above (R20)."""
+    link_outstanding_octets_max: int = _number(16 * MIB, 64 * KIB, GIB)
+    """Octets delivered on one link and not settled, beside its credit; one message may always leave (R16)."""
+    link_unsettled_max: int = _number(65_536, 1, 10_000_000)
+    """Deliveries of one link that are not settled. About 100 octets each: 6 MiB for a client that never acknowledges (R20)."""
+    connection_unsettled_max: int = _number(262_144, 1, 100_000_000)
+    """Deliveries of all links of one connection that are not settled: four greedy links (R20)."""
+
+    # -- messages -------------------------------------------------------------------------------------------------------------------
+    message_octets_max: int = _number(100 * MIB, KIB, GIB)
+    """Octets of one message, header section and body together (R23)."""
+    large_body_octets: int = _number(256 * KIB, KIB, 64 * MIB)
+    """Bodies above this are written in chunks before their message enters a batch, so that no group commit waits for them (R16)."""
+    body_chunk_octets: int = _number(MIB, 64 * KIB, 64 * MIB)
+    """Octets of one chunk of a large body: what one slow peer may hold in memory (R16)."""
+    body_memory_octets_max: int = _number(128 * MIB, 8 * MIB, 64 * GIB)
+    """Octets of message bodies in the node's memory; beyond it stored bodies are forgotten and read again, volatile ones spill (R19)."""
+    auto_create_queues: bool = field(default=True, metadata={"variable": ""})
+    """A queue that a client names comes into being. Without it an operator creates every queue."""
+    reap_after_seconds: int = _number(120, 1, 31_536_000)
+    """An automatically created destination without consumers and messages for this long is removed (Open MQ's imq.autocreate.reaptime)."""
+
+    # -- redelivery -----------------------------------------------------------------------------------------------------------------
+    redelivery_max: int = _number(10, 0, 1_000_000)
+    """Failed deliveries after which a message is dead; crash and disconnect are no failures (R9). 0: never."""
+    redelivery_delay_ms: int = _number(1_000, 0, 86_400_000)
+    """Wait before the second delivery of a message that failed; the third waits redelivery_multiplier times as long, and so on."""
+    redelivery_multiplier: int = _number(2, 1, 100)
+    """Growth of that wait."""
+    redelivery_delay_max_ms: int = _number(60_000, 0, 604_800_000)
+    """The wait grows no further."""
+    dead_retention_days: int = _number(14, 1, 36_500)
+    """Messages stay on the dead message queue this long; it has no other bound (R23)."""
+
+    # -- memory and disk ------------------------------------------------------------------------------------------------------------
+    window_rows_max: int = _number(2_000, 1, 10_000_000)
+    """Messages of one lane kept in memory ahead of its consumers; the rest of a deep queue is read in pages when its turn comes."""
+    window_octets_max: int = _number(8 * MIB, 64 * KIB, GIB)
+    """Octets of that window: 2,000 messages of 4 KiB."""
+    page_rows_max: int = _number(1_000, 1, 100_000)
+    """Rows of one page: half a window, so that the next is read while this one is delivered."""
+    page_octets_max: int = _number(4 * MIB, 64 * KIB, GIB)
+    """Octets of one page; at least one row."""
+    segment_rows_max: int = _number(250_000, 4, 100_000_000)
+    """Rows of one segment. Storage is freed segment by segment: larger ones free late, smaller ones cost DDL (R4, R5)."""
+    segment_octets_max: int = _number(128 * MIB, MIB, 64 * GIB)
+    """Octets of one segment; storage stays under 2 x live octets + 4 segments, so an idle broker holds at most 512 MiB (R5)."""
+    checkpoint_interval_ms: int = _number(1_000, 50, 600_000)
+    """Progress is checkpointed at most this often; recovery reads the ledger after the last checkpoint (R1)."""
+    ledger_retention_days: int = _number(7, 1, 36_500)
+    """Ledger segments older than this are dropped (R26)."""
+    ledger_octets_max: int = _number(20_000_000_000, 64 * MIB, 1 << 50)
+    """Octets of the ledger; beyond it the oldest segments are dropped early, and a gap row says so (R26)."""
+    disk_free_min_octets: int = _number(256 * MIB, 0, 1 << 50)
+    """Free octets on the database's disk below which no publish is confirmed and producers wait (R21): twice a segment, so that
+    what frees space still has room to work. 0: not watched."""
+    database_octets_max: int = _number(0, 0, 1 << 50)
+    """Octets of the whole database above which producers wait: for servers whose disk the broker cannot see (R21). 0: no cap."""
+
+    # -- lease and shutdown ---------------------------------------------------------------------------------------------------------
+    lease_heartbeat_ms: int = _number(1_000, 50, 60_000)
+    """The holder of the lease writes its heartbeat this often (R11)."""
+    lease_stale_ms: int = _number(3_000, 150, 180_000)
+    """A standby that sees a heartbeat this old ends the holder's session and takes the lease (R11)."""
+    outputs_stop_ms: int = _number(2_000, 100, 120_000)
+    """A node whose last commit or heartbeat is this old tells its peers nothing more; less than lease_stale_ms, so that
+    two nodes never speak at once (R11)."""
+    drain_seconds: int = _number(12, 1, 15)
+    """A node that is told to stop has this long to finish what it owes; at 15 s it is killed, at 20 s everything has stopped."""
+
+    def __post_init__(self) -> None:
+        for setting in fields(self):
+            value = getattr(self, setting.name)
+            if "low" in setting.metadata and not setting.metadata["low"] <= value <= setting.metadata["high"]:
+                raise ConfigError(
+                    f"{variable_of(setting)} is {value}, but must be from {setting.metadata['low']} to {setting.metadata['high']}."
+                )
+        if bool(self.tls_cert) != bool(self.tls_key):
+            raise ConfigError("SURETY_TLS_CERT and SURETY_TLS_KEY belong together: set both or neither.")
+        if not self.lease_heartbeat_ms < self.outputs_stop_ms < self.lease_stale_ms:
+            raise ConfigError("SURETY_LEASE_HEARTBEAT_MS, SURETY_OUTPUTS_STOP_MS and SURETY_LEASE_STALE_MS must grow in this order.")
+        if self.redelivery_delay_ms > self.redelivery_delay_max_ms:
+            raise ConfigError("SURETY_REDELIVERY_DELAY_MS must not exceed SURETY_REDELIVERY_DELAY_MAX_MS.")
+        if not self.database_url:
+            object.__setattr__(self, "database_url", _socket_url(self.sockets))
+        elif not self.database_url.startswith(("postgresql://", "postgres://")):
+            raise ConfigError("DATABASE_URL must begin with postgresql:// and name the database to use.")
+
+    @classmethod
+    def from_env(cls, environ: Mapping[str, str] | None = None) -> BrokerConfig:
+        """The configuration that the environment describes. Raises ConfigError."""
+        given = os.environ if environ is None else environ
+        values: dict[str, Any] = {}
+        for setting in fields(cls):
+            text = given.get(variable_of(setting), "").strip()
+            if text:
+                values[setting.name] = _parse(setting, text)
+        values["home"] = Path(values.get("home", cls.home_default())).expanduser().absolute()
+        return cls(**values)
+
+    @staticmethod
+    def home_default() -> Path:
+        return Path("var")
+
+    @property
+    def embedded(self) -> bool:
+        """True: the database is the one that the supervisor runs under the home folder."""
+        return self.database_url == _socket_url(self.sockets)
+
+    @property
+    def sockets(self) -> Path:
+        """Folder of the embedded server's socket. The supervisor may have put it elsewhere and left a link, because a socket's path
+        has at most 107 octets."""
+        return (self.home / "postgres" / "socket").resolve()
+
+    @property
+    def tls(self) -> bool:
+        return bool(self.tls_cert)
+
+
+def variable_of(setting: Field[Any]) -> str:
+    """The environment variable that sets a field."""
+    return setting.metadata["variable"] or f"SURETY_{setting.name.upper()}"
+
+
+def _socket_url(sockets: Path) -> str:
+    return f"postgresql://surety@/surety?host={quote(str(sockets), safe='')}"
+
+
+def _parse(setting: Field[Any], text: str) -> Any:
+    if setting.type == "Path":
+        return Path(text)
+    if setting.type == "bool":
+        if text.lower() in ("true", "1", "yes", "on", "false", "0", "no", "off"):
+            return text.lower() in ("true", "1", "yes", "on")
+        raise ConfigError(f"{variable_of(setting)} is {text!r}, but must be true or false.")
+    if setting.type != "int":
+        return text
+    match = re.fullmatch(r"([0-9]{1,18}) ?(|KiB|MiB|GiB)", text.replace("_", ""), re.ASCII)
+    if match is None:
+        raise ConfigError(f"{variable_of(setting)} is {text!r}, but must be a whole number, with KiB, MiB or GiB if you like.")
+    return int(match[1]) * _UNITS[match[2]]
+
+
+def reference() -> str:
+    """All settings as a Markdown table: what docs/configuration.md holds."""
+    lines = [
+        "# Configuration",
+        "",
+        "Settings are environment variables, read once at start. Sizes are in octets and may carry `KiB`, `MiB` or `GiB`. A value out of bounds",
+        "stops the start with a sentence. Written by `python -m broker_core.config`.",
+        "",
+        "| variable | default | bounds | what and why |",
+        "|---|---|---|---|",
+    ]
+    reasons = _reasons()
+    for setting in fields(BrokerConfig):
+        low, high = setting.metadata.get("low"), setting.metadata.get("high")
+        bounds = "" if low is None else f"{low:,} to {high:,}"
+        lines.append(f"| `{variable_of(setting)}` | {_shown(setting.default)} | {bounds} | {reasons[setting.name]} |")
+    return "\n".join(lines) + "\n"
+
+
+def _shown(default: Any) -> str:
+    if isinstance(default, bool):
+        return str(default).lower()
+    return f"{default:,}" if isinstance(default, int) else f"`{default}`" if str(default) else "(none)"
+
+
+def _reasons() -> dict[str, str]:
+    """The sentences below the fields, from the source: Python keeps no docstrings of attributes."""
+    body = ast.parse(inspect.getsource(BrokerConfig)).body[0]
+    assert isinstance(body, ast.ClassDef)
+    found: dict[str, str] = {}
+    for above, below in zip(body.body, body.body[1:], strict=False):
+        if isinstance(above, ast.AnnAssign) and isinstance(below, ast.Expr) and isinstance(below.value, ast.Constant):
+            found[ast.unparse(above.target)] = " ".join(str(below.value.value).split())
+    return found
+
+
+if __name__ == "__main__":
+    print(reference(), end="")
