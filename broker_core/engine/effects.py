@@ -254,6 +254,28 @@ Maintenance = DropSegment | CompactSegment | SweepRetained
 
 
 @dataclass(slots=True)
+class DestinationStatistics:
+    """What operators see of a destination; counts since creation, octets, ms."""
+
+    destination: int
+    address: str
+    state: int
+    automatic: bool
+    depth: int
+    octets: int
+    consumers: int
+    unsettled: int
+    """Delivered and not yet acknowledged."""
+    accepted: int
+    settled: int
+    dead: int
+    expired: int
+    redelivered: int
+    oldest_at: int | None
+    """When the oldest unsettled message was accepted; None: unknown or none."""
+
+
+@dataclass(slots=True)
 class Effects:
     """What one batch amounts to. `commit` is None when nothing needs the database."""
 
@@ -261,4 +283,6 @@ class Effects:
     outputs: list[Output]
     reads: list[Read]
     checkpoint: Checkpoint | None = None
-    """If one was asked for: to be written once `commit` is durable."""
+    """If one was asked for: to be written once `commit` is durable, as all that follows."""
+    maintenance: list[Maintenance] = field(default_factory=list)
+    statistics: list[DestinationStatistics] = field(default_factory=list)

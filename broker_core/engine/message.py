@@ -73,7 +73,7 @@ class StoredBody:
 class Message:
     """One message. A producer's protocol machine fills the first three; the engine fills the rest when the message becomes visible."""
 
-    __slots__ = ("header", "body", "size", "destination", "sequence", "position", "accepted_at", "redelivered", "failures")
+    __slots__ = ("accepted_at", "body", "destination", "failures", "header", "position", "redelivered", "sequence", "size")
 
     header: Header
     body: bytes | StoredBody | None

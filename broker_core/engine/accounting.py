@@ -1,0 +1,31 @@
+"""Marking as settled what ended otherwise than by acknowledgement, one message at a time; acknowledgements go in bulk (settlement.py)."""
+
+from __future__ import annotations
+
+from .effects import Outcome
+from .message import Message, Reliability
+from .shard import Shard
+from .subscription import Cursor
+
+
+def settle_now(shard: Shard, cursor: Cursor, message: Message, outcome: Outcome) -> None:
+    """The message is over for this subscription, with this outcome; the ledger will say so."""
+    position = message.position
+    cursor.progress.settle(position, position)
+    shard.change(cursor)
+    forget_failures(cursor, position)
+    batch = shard.batch
+    if cursor.stored:
+        batch.settled.append((cursor.subscription.number, cursor.index, position, position, outcome))
+        if message.header.reliability == Reliability.ASSURED:
+            batch.synchronous = True
+    destination = cursor.subscription.destination
+    destination.octets -= message.size
+    batch.touched[destination] = None
+    if outcome is Outcome.EXPIRED:
+        destination.expired += 1
+
+
+def forget_failures(cursor: Cursor, position: int) -> None:
+    if cursor.failures and cursor.failures.pop(position, 0):
+        cursor.failures_changed[position] = None

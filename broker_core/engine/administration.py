@@ -1,0 +1,208 @@
+"""What operators and the scheduler ask, applied in order with traffic and answered in the same commit (R22)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+from .address import DEAD_MESSAGE_QUEUE, is_reserved, is_valid
+from .commands import Control, Direction
+from .destination import Destination, Settings
+from .effects import DestinationDestroyed, Detached, Outcome
+from .paging import sweep_expired
+from .placing import create, definition
+from .refusal import Refusal
+from .settlement import feed
+from .shard import Shard
+from .subscription import Cursor
+
+Answer = dict[str, Any]
+REAP_MAX = 1000
+"""Destinations reaped in one request: a commit stays short; the scheduler asks again."""
+
+
+class _Refusal(Exception):
+    """Raised and caught in this module only: an operator's request cannot be done."""
+
+    def __init__(self, refusal: Refusal, detail: str = "") -> None:
+        self.refusal = refusal
+        self.detail = detail
+
+
+def control(shard: Shard, command: Control) -> None:
+    verb = _VERBS.get(command.verb)
+    try:
+        if command.deadline and shard.now > command.deadline:
+            raise _Refusal(Refusal.REQUEST_EXPIRED)
+        if verb is None:
+            raise _Refusal(Refusal.NOT_SUPPORTED, command.verb)
+        done, answer = True, verb(shard, command)
+    except _Refusal as no:
+        done, answer = False, {"refusal": no.refusal.name, "message": no.refusal.value, "detail": no.detail}
+    shard.batch.answers.append((command.request, done, answer))
+
+
+def _create(shard: Shard, command: Control) -> Answer:
+    address = command.address
+    if not is_valid(address) or is_reserved(address):
+        raise _Refusal(Refusal.INVALID_DESTINATION, address)
+    if not address.startswith("queue/"):
+        raise _Refusal(Refusal.NOT_SUPPORTED, address)
+    if address in shard.destinations:
+        raise _Refusal(Refusal.DESTINATION_EXISTS, address)
+    destination = create(shard, address, _settings(Settings(), command.arguments), automatic=False)
+    return {"destination": destination.number}
+
+
+def _update(shard: Shard, command: Control) -> Answer:
+    destination = _find(shard, command)
+    destination.settings = _settings(destination.settings, command.arguments)
+    destination.automatic = False
+    shard.batch.definitions.append(definition(destination))
+    return {"settings": destination.settings.as_dict()}
+
+
+def _settings(settings: Settings, arguments: dict[str, Any]) -> Settings:
+    problem = Settings.problem(arguments)
+    if problem:
+        raise _Refusal(Refusal.INVALID_SETTING, problem)
+    return replace(settings, **arguments)
+
+
+def _pause(shard: Shard, command: Control) -> Answer:
+    destination = _find(shard, command)
+    if destination.address == DEAD_MESSAGE_QUEUE:
+        raise _Refusal(Refusal.DESTINATION_RESERVED, "the dead message queue cannot be paused")
+    destination.state |= _direction(command)
+    return _changed(shard, destination)
+
+
+def _resume(shard: Shard, command: Control) -> Answer:
+    destination = _find(shard, command)
+    destination.state &= ~_direction(command)
+    for subscription in destination.subscriptions:
+        for link in subscription.links.values():
+            feed(shard, link)
+    return _changed(shard, destination)
+
+
+def _changed(shard: Shard, destination: Destination) -> Answer:
+    shard.batch.definitions.append(definition(destination))
+    return {"state": destination.state}
+
+
+def _direction(command: Control) -> Direction:
+    name = str(command.arguments.get("direction", "ALL"))
+    if name not in Direction.__members__:
+        raise _Refusal(Refusal.INVALID_SETTING, "direction must be PRODUCERS, CONSUMERS or ALL")
+    return Direction[name]
+
+
+def _purge(shard: Shard, command: Control) -> Answer:
+    """Discard every message that is not delivered to a consumer just now (Open MQ's default); O(blocks), whatever the depth."""
+    destination = _find(shard, command)
+    purged = sum(_purge_cursor(shard, cursor) for subscription in destination.subscriptions for cursor in subscription.order)
+    shard.batch.touched[destination] = None
+    return {"purged": purged, "outstanding": destination.depth}
+
+
+def _purge_cursor(shard: Shard, cursor: Cursor) -> int:
+    before, tail = cursor.depth, cursor.lane.tail
+    subscription = cursor.subscription
+    held = [m for link in subscription.links.values() for m in link.unsettled.values() if m.header.lane == cursor.index]
+    kept = sorted([*(m.position for m in held), *cursor.accepted])
+    shard.memory -= cursor.octets
+    cursor.octets = 0
+    cursor.ready.clear()
+    cursor.returned.clear()
+    cursor.missing.clear()
+    cursor.delayed.clear()
+    cursor.skip.clear()
+    cursor.loaded = tail
+    for position in [p for p in cursor.failures if p not in set(kept)]:
+        del cursor.failures[position]
+        cursor.failures_changed[position] = None
+    first = cursor.progress.floor
+    for stop in [*kept, tail]:
+        for low, high in list(cursor.progress.unsettled(first, stop - 1)):
+            cursor.progress.settle(low, high)
+            if cursor.stored:
+                shard.batch.settled.append((subscription.number, cursor.index, low, high, Outcome.PURGED))
+        first = stop + 1
+    shard.change(cursor)
+    shard.batch.synchronous = True
+    _recount_octets(subscription.destination)
+    return before - cursor.depth
+
+
+def _recount_octets(destination: Destination) -> None:
+    """After a purge only what is delivered, and lanes not purged yet, hold octets; sizes of purged rows on disk are not known one by one."""
+    if all(not cursor.ready and cursor.loaded == cursor.lane.tail for s in destination.subscriptions for cursor in s.order):
+        destination.octets = sum(m.size for s in destination.subscriptions for link in s.links.values() for m in link.unsettled.values())
+
+
+def _destroy(shard: Shard, command: Control) -> Answer:
+    destination = _find(shard, command)
+    if is_reserved(destination.address):
+        raise _Refusal(Refusal.DESTINATION_RESERVED, destination.address)
+    depth = destination.depth
+    if command.arguments.get("if_unused") and (depth or destination.consumers):
+        raise _Refusal(Refusal.DESTINATION_IN_USE, destination.address)
+    destroy(shard, destination)
+    return {"discarded": depth}
+
+
+def destroy(shard: Shard, destination: Destination) -> None:
+    """Its links are detached with a reason; its messages are discarded, never to the dead message queue (checklist item 76)."""
+    for subscription in destination.subscriptions:
+        for link in list(subscription.links.values()):
+            detail = f"{destination.address} was destroyed"
+            shard.batch.outputs.append(Detached(link.peer.number, link.number, Refusal.NO_SUCH_DESTINATION, detail))
+            del shard.links[link.number], link.peer.links[link.number], subscription.links[link.number]
+            link.unsettled = {}
+        for cursor in subscription.order:
+            cursor.accepted = []
+            shard.batch.settling.pop(cursor, None)
+            _purge_cursor(shard, cursor)
+        del shard.subscriptions[subscription.number]
+    del shard.destinations[destination.address], shard.numbered[destination.number]
+    shard.batch.definitions.append(DestinationDestroyed(destination.number))
+
+
+def _expire(shard: Shard, command: Control) -> Answer:
+    sweep_expired(shard)
+    return {"upto": shard.expiry_upto}
+
+
+def _reap(shard: Shard, command: Control) -> Answer:
+    """Destroy automatic destinations that have had neither consumers nor messages for a while."""
+    reaped: list[str] = []
+    for destination in list(shard.destinations.values()):
+        if not destination.automatic or is_reserved(destination.address):
+            continue
+        if destination.consumers or destination.depth:
+            destination.idle_since = shard.now
+        elif shard.now - destination.idle_since >= shard.limits.reap_ms and len(reaped) < REAP_MAX:
+            reaped.append(destination.address)
+            destroy(shard, destination)
+    return {"reaped": len(reaped)}
+
+
+def _find(shard: Shard, command: Control) -> Destination:
+    destination = shard.destinations.get(command.address)
+    if destination is None:
+        raise _Refusal(Refusal.NO_SUCH_DESTINATION, command.address)
+    return destination
+
+
+_VERBS: dict[str, Callable[[Shard, Control], Answer]] = {
+    "create": _create,
+    "update": _update,
+    "pause": _pause,
+    "resume": _resume,
+    "purge": _purge,
+    "destroy": _destroy,
+    "expire": _expire,
+    "reap": _reap,
+}

@@ -1,0 +1,117 @@
+"""Destinations: their settings, their lanes, their counters."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, fields
+from typing import TYPE_CHECKING, Any
+
+from .message import LANES
+
+if TYPE_CHECKING:
+    from .subscription import Subscription
+
+
+@dataclass(slots=True, frozen=True)
+class Settings:
+    """What an operator may set. Durations in ms."""
+
+    redelivery_max: int = 10
+    """Failures after which a message is dead (R9); 0: the first failure kills, -1: never."""
+    redelivery_delay_ms: int = 1_000
+    redelivery_multiplier: float = 2.0
+    redelivery_delay_max_ms: int = 60_000
+    use_dead: bool = True
+    """False: dead messages are discarded (Open MQ's useDMQ)."""
+
+    def delay_ms(self, failures: int) -> int:
+        """The back-off before the delivery that follows the given number of failures, at least 1."""
+        if not self.redelivery_delay_ms:
+            return 0
+        exponent = min(failures - 1, 64)
+        return int(min(self.redelivery_delay_ms * self.redelivery_multiplier**exponent, self.redelivery_delay_max_ms))
+
+    def as_dict(self) -> dict[str, Any]:
+        return asdict(self)
+
+    @classmethod
+    def problem(cls, values: dict[str, Any]) -> str:
+        """A sentence that says what is wrong with `values`, or nothing."""
+        for name, value in values.items():
+            if name not in BOUNDS:
+                return f"{name} is not a setting; the settings are {', '.join(BOUNDS)}"
+            kind, low, high = BOUNDS[name]
+            if type(value) is not kind and not (kind is float and type(value) is int):
+                return f"{name} must be {'true or false' if kind is bool else 'a number'}"
+            if not low <= value <= high:
+                return f"{name} must lie between {low} and {high}"
+        return ""
+
+
+BOUNDS: dict[str, tuple[type, float, float]] = {
+    "redelivery_max": (int, -1, 10_000),
+    "redelivery_delay_ms": (int, 0, 86_400_000),
+    "redelivery_multiplier": (float, 1.0, 100.0),
+    "redelivery_delay_max_ms": (int, 0, 86_400_000),
+    "use_dead": (bool, False, True),
+}
+"""Of every setting: its type, least and greatest value."""
+assert set(BOUNDS) == {f.name for f in fields(Settings)}
+
+
+class Lane:
+    """The messages of one destination, priority and delivery mode, densely numbered in order of arrival (R2)."""
+
+    __slots__ = ("destination", "index", "tail")
+
+    def __init__(self, destination: Destination, index: int, tail: int = 0) -> None:
+        self.destination = destination
+        self.index = index
+        self.tail = tail
+        """The next position."""
+
+
+class Destination:
+    __slots__ = (
+        "accepted",
+        "address",
+        "automatic",
+        "created_at",
+        "dead",
+        "expired",
+        "idle_since",
+        "lanes",
+        "number",
+        "octets",
+        "octets_committed",
+        "redelivered",
+        "settings",
+        "settled",
+        "state",
+        "subscriptions",
+    )
+
+    def __init__(self, number: int, address: str, created_at: int, automatic: bool, settings: Settings) -> None:
+        self.number = number
+        self.address = address
+        self.created_at = created_at
+        self.automatic = automatic
+        """Created by a client's use; reaped when idle."""
+        self.settings = settings
+        self.state = 0
+        """Union of commands.Direction: what is paused."""
+        self.lanes: list[Lane | None] = [None] * LANES
+        self.subscriptions: list[Subscription] = []
+        self.octets = 0
+        """Header sections and bodies of the messages that are not settled."""
+        self.octets_committed = 0
+        self.accepted = self.settled = self.dead = self.expired = self.redelivered = 0
+        """Totals since creation; `settled` counts acknowledgements only."""
+        self.idle_since = created_at
+
+    @property
+    def depth(self) -> int:
+        return sum(subscription.depth for subscription in self.subscriptions)
+
+    @property
+    def consumers(self) -> int:
+        return sum(len(subscription.links) for subscription in self.subscriptions)

@@ -1,0 +1,147 @@
+"""Handing messages to links: highest priority first, each lane in order, links in turn, each within its credit and octets."""
+
+from __future__ import annotations
+
+from heapq import heappop
+
+from .commands import Direction
+from .dead import expire
+from .effects import Delivered, Drained
+from .link import Link
+from .message import Message, Reliability
+from .settlement import acknowledge
+from .shard import Shard
+from .subscription import Cursor, Subscription
+
+
+def dispatch(shard: Shard, subscription: Subscription) -> None:
+    """Serve hungry links in turn. What is ready is shared out evenly, in runs: of 100 messages and two links each gets 50 in a row,
+    of two messages and two links each gets one."""
+    hungry = subscription.hungry
+    if subscription.destination.state & Direction.CONSUMERS:
+        return
+    while hungry:
+        cursor = _foremost(subscription)
+        if cursor is None:
+            break
+        share = -(-cursor.deliverable // len(hungry))
+        link = hungry.popleft()
+        if _may_receive(shard, link):
+            _deliver(shard, link, cursor, min(share, link.credit))
+        if _may_receive(shard, link):
+            hungry.append(link)
+        else:
+            link.hungry = False
+
+
+def _may_receive(shard: Shard, link: Link) -> bool:
+    """Within credit, octets (R16) and the cap on unsettled deliveries (R20), and still there."""
+    limits = shard.limits
+    return (
+        link.credit > 0
+        and link.octets < limits.link_octets
+        and len(link.unsettled) < limits.link_unsettled
+        and not link.peer.stopped
+        and link.number in shard.links
+    )
+
+
+def _foremost(subscription: Subscription) -> Cursor | None:
+    """The cursor to deliver from: of the highest priority that has anything; between stored and volatile the older message."""
+    found: Cursor | None = None
+    for cursor in subscription.order:
+        if found is not None and cursor.priority < found.priority:
+            break
+        if cursor.deliverable and (found is None or cursor.head.sequence < found.head.sequence):
+            found = cursor
+    return found
+
+
+def _deliver(shard: Shard, link: Link, cursor: Cursor, count: int) -> None:
+    """Up to `count` messages of the cursor to the link, stopping when its octets are full."""
+    messages = _take(shard, link, cursor, count)
+    if not messages:
+        return
+    first_tag = link.tag + 1
+    link.tag += len(messages)
+    link.credit -= len(messages)
+    shard.batch.outputs.append(Delivered(link.peer.number, link.number, first_tag, messages))
+    if cursor.stored:
+        _offer(shard, link, cursor, messages)
+    link.unsettled.update(zip(range(first_tag, link.tag + 1), messages, strict=True))
+    if link.presettled:
+        shard.presettled.append((link, list(range(first_tag, link.tag + 1))))
+
+
+def _take(shard: Shard, link: Link, cursor: Cursor, count: int) -> list[Message]:
+    messages: list[Message] = []
+    ready, returned, skip, now = cursor.ready, cursor.returned, cursor.skip, shard.now
+    room = shard.limits.link_octets - link.octets
+    octets = freed = 0
+    while count and octets < room and (returned or ready):
+        if returned:
+            message = heappop(returned)[1]
+        elif cursor.missing:
+            break
+        else:
+            message = ready.popleft()
+        size = message.size
+        freed += size
+        if skip and message.position in skip:
+            del skip[message.position]
+            continue
+        header = message.header
+        if header.expiration and header.expiration <= now:
+            expire(shard, cursor, message)
+            continue
+        if header.reliability == Reliability.ASSURED:
+            shard.batch.synchronous = True
+        messages.append(message)
+        octets += size
+        count -= 1
+    cursor.octets -= freed
+    shard.memory -= freed
+    link.octets += octets
+    return messages
+
+
+def _offer(shard: Shard, link: Link, cursor: Cursor, messages: list[Message]) -> None:
+    """Durable before the messages leave (R9): what may have left is flagged when it is delivered again."""
+    subscription, index = cursor.subscription.number, cursor.index
+    first = previous = messages[0].position
+    last = messages[-1].position
+    if last - first + 1 != len(messages):
+        for message in messages[1:]:
+            if message.position != previous + 1:
+                shard.batch.offered.append((subscription, index, first, previous, link.number))
+                first = message.position
+            previous = message.position
+    shard.batch.offered.append((subscription, index, first, last, link.number))
+    if last > cursor.offered:
+        cursor.offered = last
+        shard.change(cursor)
+
+
+def settle_presettled(shard: Shard) -> None:
+    """What the last flush sent on presettled links has left by now, or its peer is lost and it came back: acknowledge for the client
+    (checklist item 58). Their credit comes back at once, their octets too."""
+    sent, shard.presettled = shard.presettled, []
+    for link, tags in sent:
+        messages = [link.unsettled.pop(tag) for tag in tags if tag in link.unsettled]
+        if messages:
+            acknowledge(shard, link, messages)
+            if link.replenish:
+                link.credit += len(messages)
+            if not link.hungry and _may_receive(shard, link):
+                link.hungry = True
+                link.subscription.hungry.append(link)
+            shard.mark(link.subscription)
+
+
+def drain(shard: Shard, link: Link) -> None:
+    """The peer wants to know when nothing more can come: its remaining credit lapses (AMQP 2.6.7)."""
+    cursor = _foremost(link.subscription)
+    waiting = any(c.reading or c.loaded < c.lane.tail for c in link.subscription.order)
+    if link.credit == 0 or (cursor is None and not waiting):
+        link.credit, link.drain = 0, False
+        shard.batch.outputs.append(Drained(link.peer.number, link.number))

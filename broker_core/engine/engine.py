@@ -1,0 +1,243 @@
+"""The engine: commands in, effects out (see the package's docstring). Here is only the dispatch table and the order of a flush."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from . import commands as c
+from .administration import control
+from .dead import expire_found
+from .dispatch import dispatch, drain, settle_presettled
+from .effects import Commit, Confirmed, Effects, Refused
+from .link import Link, Peer
+from .maintenance import maintain
+from .message import VOLATILE
+from .paging import loaded, want_pages
+from .placing import obtain, send, why_not_create
+from .refusal import Refusal
+from .reporting import checkpoint, statistics
+from .settlement import come_back, feed, release_all, settle, settle_accepted
+from .shard import Batch, Shard
+
+PRESETTLED_LINGER_MS = 50
+"""Presettled deliveries are marked settled by the next flush; when nothing else causes one, after so long."""
+
+
+class Engine:
+    """Deterministic: the same recovered state, commands and instants give the same effects."""
+
+    __slots__ = ("shard",)
+
+    def __init__(self, shard: Shard) -> None:
+        self.shard = shard
+
+    def apply(self, command: c.Command, now: int) -> None:
+        """Take one command into the open batch. `now`: ms since the epoch, never decreasing."""
+        self.shard.now = now
+        _HANDLERS[type(command)](self.shard, command)
+
+    def next_deadline(self) -> int | None:
+        """The instant at which a flush is due even if no command comes; None: none."""
+        shard = self.shard
+        deadline = shard.timers.next_deadline()
+        if shard.presettled:
+            linger = shard.now + PRESETTLED_LINGER_MS
+            return linger if deadline is None else min(deadline, linger)
+        return deadline
+
+    def flush(self, now: int, *, report: bool = False) -> Effects:
+        """Close the open batch: fire timers, hand out what can be delivered, and say what must be durable, told and read.
+
+        Everything of the flush before must have been released by the time this one's commit starts.
+        `report`: add a checkpoint, statistics and maintenance.
+        """
+        shard = self.shard
+        shard.now = now
+        settle_presettled(shard)
+        _fire_timers(shard)
+        batch = shard.batch
+        marked = []
+        while True:
+            settle_accepted(shard)
+            if not batch.dirty:
+                break
+            subscription = next(iter(batch.dirty))
+            del batch.dirty[subscription]
+            subscription.dirty = False
+            dispatch(shard, subscription)
+            marked.append(subscription)
+        _record_lanes(shard)
+        rows = statistics(shard) if report else []
+        for subscription in marked:
+            want_pages(shard, subscription)
+            for link in subscription.links.values() if subscription.draining else ():
+                if link.drain:
+                    drain(shard, link)
+        commit = _commit(shard)
+        shard.batch = Batch()
+        effects = Effects(commit, batch.outputs, batch.reads, statistics=rows)
+        if report:
+            effects.checkpoint = checkpoint(shard)
+            effects.maintenance = maintain(shard)
+        return effects
+
+
+# -- the order of a flush -------------------------------------------------------------------------------------------------------------
+def _fire_timers(shard: Shard) -> None:
+    while (due := shard.timers.pop_due(shard.now)) is not None:
+        cursor, message = due
+        if cursor.delayed.get(message.position) is message:
+            del cursor.delayed[message.position]
+            come_back(shard, cursor, message)
+        elif message.header.expiration and message.header.expiration <= shard.now:
+            expire_found(shard, cursor, message)
+
+
+def _record_lanes(shard: Shard) -> None:
+    """The open segment's ranges grow by what the batch placed, before any read can ask where rows are."""
+    batch, segments = shard.batch, shard.segments
+    for lane, first in batch.firsts.items():
+        segments.add((lane.destination.number, lane.index), first, lane.tail - 1)
+        if lane.index < VOLATILE:
+            shard.changed_lanes[lane] = None
+    segments.rows += len(batch.messages) + len(batch.copies) + len(batch.spilled)
+    segments.octets += sum([message.size for message in batch.messages])
+    segments.octets += sum([message.size for message in batch.spilled]) + sum([copy.target.size for copy in batch.copies])
+
+
+def _commit(shard: Shard) -> Commit | None:
+    batch, segments = shard.batch, shard.segments
+    octets = []
+    for destination in batch.touched:
+        shard.watched[destination] = None
+        shard.changed_destinations[destination] = None
+        change = destination.octets - destination.octets_committed
+        if change:
+            octets.append((destination.number, change))
+            destination.octets_committed = destination.octets
+    durable = batch.messages or batch.settled or batch.offered or batch.failures or batch.copies or batch.definitions or batch.answers
+    if not durable and not batch.spilled:
+        return None
+    shard.commit_number += 1
+    commit = Commit(
+        number=shard.commit_number,
+        at=shard.now,
+        sequence=shard.sequence,
+        synchronous=batch.synchronous or bool(batch.definitions),
+        segment=segments.current,
+        messages=batch.messages,
+        accepted=[(ln.destination.number, ln.index, first, ln.tail - 1) for ln, first in batch.firsts.items() if ln.index < VOLATILE],
+        offered=batch.offered,
+        settled=batch.settled,
+        failures=batch.failures,
+        spilled=batch.spilled,
+        octets=octets,
+        copies=batch.copies,
+        definitions=batch.definitions,
+        answers=batch.answers,
+    )
+    if segments.rows >= shard.limits.segment_rows or segments.octets >= shard.limits.segment_octets:
+        commit.definitions.append(segments.close(shard.sequence))
+    return commit
+
+
+# -- peers and links ------------------------------------------------------------------------------------------------------------------
+def _open(shard: Shard, command: c.Open) -> None:
+    shard.peers[command.peer] = Peer(command.peer, command.account, command.client_id)
+
+
+def _stop(shard: Shard, command: c.Stop) -> None:
+    if peer := shard.peers.get(command.peer):
+        peer.stopped = True
+
+
+def _start(shard: Shard, command: c.Start) -> None:
+    if peer := shard.peers.get(command.peer):
+        peer.stopped = False
+        for link in peer.links.values():
+            feed(shard, link)
+
+
+def _sync(shard: Shard, command: c.Sync) -> None:
+    shard.batch.outputs.append(Confirmed(command.peer, command.token))
+
+
+def _peer_lost(shard: Shard, command: c.PeerLost) -> None:
+    peer = shard.peers.pop(command.peer, None)
+    if peer is not None:
+        for link in list(peer.links.values()):
+            _close(shard, link)
+
+
+def _attach(shard: Shard, command: c.Attach) -> None:
+    peer = shard.peers[command.peer]
+    refusal = Refusal.LINK_IN_USE if command.link in shard.links else None
+    if refusal is None and command.address not in shard.destinations:
+        refusal = why_not_create(shard, command.address)
+    if refusal is not None:
+        shard.batch.outputs.append(Refused(command.peer, command.token, refusal, command.address, command.link))
+        return
+    subscription = obtain(shard, command.address).subscriptions[0]
+    link = Link(command.link, peer, subscription, command.credit, command.replenish, command.presettled)
+    shard.links[link.number] = peer.links[link.number] = subscription.links[link.number] = link
+    shard.watched[subscription.destination] = None
+    feed(shard, link)
+    if command.token is not None:
+        shard.batch.outputs.append(Confirmed(command.peer, command.token))
+
+
+def _grant(shard: Shard, command: c.Grant) -> None:
+    if link := shard.links.get(command.link):
+        link.credit = command.credit
+        link.drain = command.drain
+        link.subscription.draining = link.subscription.draining or command.drain
+        feed(shard, link)
+
+
+def _detach(shard: Shard, command: c.Detach) -> None:
+    link = shard.links.get(command.link)
+    if link is None or link.peer.number != command.peer:
+        shard.batch.outputs.append(Refused(command.peer, command.token, Refusal.NO_SUCH_LINK, link=command.link))
+        return
+    _close(shard, link)
+    if command.token is not None:
+        shard.batch.outputs.append(Confirmed(command.peer, command.token))
+
+
+def _close(shard: Shard, link: Link) -> None:
+    subscription = link.subscription
+    del shard.links[link.number], link.peer.links[link.number], subscription.links[link.number]
+    if link.hungry:
+        subscription.hungry.remove(link)
+    release_all(shard, link)
+    shard.watched[subscription.destination] = None
+    if not subscription.links:
+        subscription.destination.idle_since = shard.now
+
+
+# -- the store's answers --------------------------------------------------------------------------------------------------------------
+def _segment_dropped(shard: Shard, command: c.SegmentDropped) -> None:
+    shard.segments.dropped(command.segment)
+
+
+def _segment_compacted(shard: Shard, command: c.SegmentCompacted) -> None:
+    shard.segments.compacted(command.segment)
+
+
+_HANDLERS: dict[type, Callable[[Shard, Any], None]] = {
+    c.Send: send,
+    c.Settle: settle,
+    c.Open: _open,
+    c.Stop: _stop,
+    c.Start: _start,
+    c.Sync: _sync,
+    c.PeerLost: _peer_lost,
+    c.Attach: _attach,
+    c.Grant: _grant,
+    c.Detach: _detach,
+    c.PageLoaded: loaded,
+    c.SegmentDropped: _segment_dropped,
+    c.SegmentCompacted: _segment_compacted,
+    c.Control: control,
+}

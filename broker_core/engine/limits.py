@@ -1,0 +1,29 @@
+"""The bounds within which the engine works, given to it at recovery; `config` explains each and reads it from the environment."""
+
+from dataclasses import dataclass
+
+
+@dataclass(slots=True, frozen=True)
+class Limits:
+    """Rows, octets and milliseconds."""
+
+    page_rows: int = 1000
+    page_octets: int = 4 << 20
+    window_rows: int = 2000
+    """Messages of one lane kept in memory ahead of their delivery."""
+    window_octets: int = 8 << 20
+    memory_octets: int = 128 << 20
+    """All bodies in memory together; beyond it stored messages stay on disk and volatile ones spill."""
+    link_octets: int = 16 << 20
+    """Outstanding on one link beside its credit; at least one message (R16)."""
+    link_unsettled: int = 65_535
+    segment_rows: int = 250_000
+    segment_octets: int = 128 << 20
+    dead_retention_ms: int = 14 * 86_400_000
+    reap_ms: int = 120_000
+    """An automatic destination without consumers and messages for so long is destroyed (Open MQ's imq.autocreate.reaptime)."""
+    auto_create: bool = True
+    expiry_rows: int = 1000
+    """Rows an expiry sweep looks at in one read."""
+    compact_below: float = 0.10
+    """A closed segment with a smaller part of its rows unsettled is compacted (R5)."""

@@ -1,0 +1,47 @@
+"""Peers and their consuming links: credit, and what is outstanding."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from .message import Message
+
+if TYPE_CHECKING:
+    from .subscription import Subscription
+
+
+class Peer:
+    """A connection that has logged in."""
+
+    __slots__ = ("account", "client_id", "links", "number", "stopped")
+
+    def __init__(self, number: int, account: str, client_id: str) -> None:
+        self.number = number
+        self.account = account
+        self.client_id = client_id
+        self.links: dict[int, Link] = {}
+        self.stopped = False
+        """Its socket is full: deliver nothing."""
+
+
+class Link:
+    """A consumer. It may receive while it has credit and what is outstanding fits in its octets (R16)."""
+
+    __slots__ = ("credit", "drain", "hungry", "number", "octets", "peer", "presettled", "replenish", "subscription", "tag", "unsettled")
+
+    def __init__(self, number: int, peer: Peer, subscription: Subscription, credit: int, replenish: bool, presettled: bool) -> None:
+        self.number = number
+        self.peer = peer
+        self.subscription = subscription
+        self.credit = credit
+        self.replenish = replenish
+        self.presettled = presettled
+        self.drain = False
+        self.tag = 0
+        """Of the last delivery."""
+        self.unsettled: dict[int, Message] = {}
+        """Outstanding deliveries by tag, in order."""
+        self.octets = 0
+        """Of the outstanding deliveries."""
+        self.hungry = False
+        """In its subscription's queue of links to serve."""

@@ -1,0 +1,103 @@
+"""What the janitor should do: drop segments in which nothing is unsettled, compact those that are nearly empty, sweep the retained table
+(R4, R5). Decided at flush, done after that flush's commit: a row goes only when its settlement is durable."""
+
+from __future__ import annotations
+
+from .effects import CompactSegment, DropSegment, Maintenance, SweepRetained
+from .message import VOLATILE
+from .segments import LaneKey, Segment
+from .shard import Shard
+
+FRESH = 2
+"""The newest closed segments are not compacted: most of what they hold is about to be consumed anyway."""
+SWEEP_RANGES = 500
+"""Settled ranges deleted from the retained table in one step: one statement of some milliseconds."""
+
+
+def maintain(shard: Shard) -> list[Maintenance]:
+    """At most a few steps a call; the host calls about once a second."""
+    segments = shard.segments
+    steps: list[Maintenance] = []
+    for segment in [*segments.leaving.values(), *segments.closed.values()]:
+        if not segment.busy and not segment.readers and (segment.number in segments.leaving or not _is_live(shard, segment)):
+            segment.busy = True
+            steps.append(DropSegment(segment.number))
+    compact = _compact(shard)
+    if compact:
+        steps.append(compact)
+    sweep = _sweep(shard)
+    if sweep.settled:
+        steps.append(sweep)
+    return steps
+
+
+def _is_live(shard: Shard, segment: Segment) -> bool:
+    if segment.witness and _unsettled(shard, segment.witness, *segment.lanes[segment.witness], at_most=1):
+        return True
+    for key, (first, last) in segment.lanes.items():
+        if _unsettled(shard, key, first, last, at_most=1):
+            segment.witness = key
+            return True
+    return False
+
+
+def _unsettled(shard: Shard, key: LaneKey, first: int, last: int, at_most: int) -> list[tuple[int, int]]:
+    """Up to `at_most` ranges of the lane's interval in which some subscription has something unsettled."""
+    destination = shard.numbered.get(key[0])
+    found: list[tuple[int, int]] = []
+    if destination is None:
+        return found
+    for subscription in destination.subscriptions:
+        cursor = subscription.cursors[key[1]]
+        if cursor is None or cursor.progress.floor > last:
+            continue
+        for low, high in cursor.progress.unsettled(first, last):
+            found.append((low, high))
+            if len(found) >= at_most:
+                return found
+    return found
+
+
+def _compact(shard: Shard) -> CompactSegment | None:
+    """Look at one closed segment a call, in turn."""
+    candidates = [s for s in list(shard.segments.closed.values())[:-FRESH] if not s.busy]
+    if not candidates:
+        return None
+    shard.compact_turn = (shard.compact_turn + 1) % len(candidates)
+    segment = candidates[shard.compact_turn]
+    if any(key[1] >= VOLATILE for key in segment.lanes):
+        return None
+    budget = int(segment.rows * shard.limits.compact_below)
+    survivors: list[tuple[int, int, int, int]] = []
+    live = 0
+    for key, (first, last) in segment.lanes.items():
+        for low, high in _unsettled(shard, key, first, last, at_most=budget + 1):
+            survivors.append((*key, low, high))
+            live += high - low + 1
+            if live > budget:
+                return None
+    if not live:
+        return None
+    segment.busy = True
+    for destination, lane, low, high in survivors:
+        known = segment.survivors.get((destination, lane))
+        segment.survivors[destination, lane] = (min(low, known[0]), max(high, known[1])) if known else (low, high)
+    return CompactSegment(segment.number, survivors)
+
+
+def _sweep(shard: Shard) -> SweepRetained:
+    """Rows of the retained table that are settled by now: all below the floor, once it moved."""
+    sweep = SweepRetained([])
+    for key, (low, high) in list(shard.segments.retained.items()):
+        destination = shard.numbered.get(key[0])
+        cursors = [s.cursors[key[1]] for s in destination.subscriptions] if destination else []
+        floor = min((c.progress.floor for c in cursors if c is not None), default=high + 1)
+        if floor > low:
+            sweep.settled.append((*key, low, min(floor - 1, high)))
+            if floor > high:
+                del shard.segments.retained[key]
+            else:
+                shard.segments.retained[key] = (floor, high)
+        if len(sweep.settled) >= SWEEP_RANGES:
+            break
+    return sweep

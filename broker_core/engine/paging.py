@@ -1,0 +1,188 @@
+"""Reading back from the store what memory did not keep (R5 to R7): pages of lanes, bodies of messages that came back, expired messages.
+
+From the moment a read of an interval is issued its cursor owns the interval; what the engine learns meanwhile (settled, expired, purged) wins
+over the rows. Reads are released by the host after the batch's commit, so every row they name is there.
+"""
+
+from __future__ import annotations
+
+from heapq import heappush
+
+from .commands import PageLoaded
+from .dead import expire_found
+from .effects import ExpiredWanted, PageWanted, PositionsWanted
+from .message import Message
+from .shard import Shard
+from .subscription import Cursor, Subscription
+
+EVICT_ROWS = 64
+"""Below this many rows a window is not worth evicting."""
+
+
+def want_pages(shard: Shard, subscription: Subscription) -> None:
+    """Ask for what the subscription's links will need next. Without links nothing is read ahead."""
+    if not subscription.links:
+        return
+    for cursor in subscription.order:
+        if cursor.reading:
+            continue
+        if cursor.missing:
+            _want_missing(shard, cursor)
+        elif cursor.loaded < cursor.lane.tail and len(cursor.ready) < shard.limits.page_rows:
+            _want_page(shard, cursor)
+
+
+def _allowance(shard: Shard) -> tuple[int, int]:
+    """Rows and octets of a read: small ones while memory is short, so that ten thousand deep queues share it."""
+    limits = shard.limits
+    if shard.memory + limits.page_octets > limits.memory_octets:
+        _evict_idle(shard)
+    if shard.memory + limits.page_octets > limits.memory_octets:
+        return max(limits.page_rows // 64, 1), limits.page_octets // 64
+    return limits.page_rows, limits.page_octets
+
+
+def _want_page(shard: Shard, cursor: Cursor, rows_max: int = 1 << 30) -> None:
+    lane = cursor.lane
+    key = (lane.destination.number, lane.index)
+    first = max(cursor.loaded, cursor.progress.floor)
+    if first >= lane.tail:
+        cursor.loaded = lane.tail
+        return
+    cursor.loaded = first
+    rows, octets = _allowance(shard)
+    segments = shard.segments.overlapping(key, first, lane.tail - 1)
+    _begin(shard, cursor, PageWanted(_number(shard), *key, first - 1, lane.tail - 1, min(rows, rows_max), octets, segments), octets)
+
+
+def want_head(shard: Shard, cursor: Cursor) -> None:
+    """Of a queue nobody consumes: its oldest message, so that its age can be told."""
+    if not cursor.reading and not cursor.ready and cursor.loaded < cursor.lane.tail:
+        _want_page(shard, cursor, rows_max=1)
+
+
+def _want_missing(shard: Shard, cursor: Cursor) -> None:
+    lane = cursor.lane
+    key = (lane.destination.number, lane.index)
+    rows, octets = _allowance(shard)
+    positions: list[int] = []
+    for position in sorted(cursor.missing)[:rows]:
+        positions.append(position)
+        octets -= cursor.missing[position].size
+        if octets <= 0:
+            break
+    segments = shard.segments.overlapping(key, positions[0], positions[-1])
+    _begin(shard, cursor, PositionsWanted(_number(shard), *key, positions, segments), 0)
+
+
+def _number(shard: Shard) -> int:
+    shard.read_number += 1
+    return shard.read_number
+
+
+def _begin(shard: Shard, cursor: Cursor, read: PageWanted | PositionsWanted, octets: int) -> None:
+    cursor.reading = read.read
+    shard.memory += octets
+    shard.reading[read.read] = (cursor, read, octets)
+    shard.segments.begin_read(read.read, read.segments)
+    shard.batch.reads.append(read)
+
+
+def loaded(shard: Shard, command: PageLoaded) -> None:
+    """The answer to a read of this epoch."""
+    shard.segments.end_read(command.read)
+    if command.read == shard.expiry_read:
+        _found_expired(shard, command)
+        return
+    cursor, read, octets = shard.reading.pop(command.read)
+    shard.memory -= octets
+    cursor.reading = 0
+    if cursor.subscription.number not in shard.subscriptions:
+        return
+    if isinstance(read, PageWanted):
+        _take_page(shard, cursor, read, command)
+    else:
+        _take_missing(shard, cursor, command.messages)
+    shard.mark(cursor.subscription)
+
+
+def _take_page(shard: Shard, cursor: Cursor, read: PageWanted, command: PageLoaded) -> None:
+    progress, failures, flagged = cursor.progress, cursor.failures, cursor.offered_before
+    settled_some = progress.ahead or progress.floor > read.after + 1
+    octets = 0
+    for message in command.messages:
+        position = message.position
+        if settled_some and progress.is_settled(position):
+            continue
+        if position <= flagged:
+            message.redelivered = True
+        if failures:
+            message.failures = failures.get(position, 0)
+        cursor.ready.append(message)
+        octets += message.size
+    cursor.octets += octets
+    shard.memory += octets
+    cursor.loaded = max(cursor.loaded, read.upto + 1 if command.complete else command.messages[-1].position + 1)
+
+
+def _take_missing(shard: Shard, cursor: Cursor, messages: list[Message]) -> None:
+    for row in messages:
+        message = cursor.missing.pop(row.position, None)
+        if message is None:
+            continue
+        message.body = row.body
+        heappush(cursor.returned, (message.position, message))
+        cursor.octets += message.size
+        shard.memory += message.size
+
+
+def _evict_idle(shard: Shard) -> None:
+    """Give up what is kept in memory for nobody: stored messages of subscriptions without links; they are read again when someone comes."""
+    for subscription in shard.subscriptions.values():
+        if not subscription.links:
+            for cursor in subscription.order:
+                if cursor.stored and not cursor.reading and len(cursor.ready) >= EVICT_ROWS:
+                    evict(shard, cursor)
+
+
+def evict(shard: Shard, cursor: Cursor) -> None:
+    """Forget `ready`; its positions are on disk only again."""
+    if not cursor.ready:
+        return
+    octets = sum(message.size for message in cursor.ready)
+    cursor.loaded = cursor.ready[0].position
+    cursor.ready.clear()
+    cursor.skip.clear()
+    cursor.octets -= octets
+    shard.memory -= octets
+
+
+# -- expiry of messages on disk -------------------------------------------------------------------------------------------------------
+def sweep_expired(shard: Shard) -> None:
+    """Look for stored messages that expired since the last sweep; goes on page by page until it has reached now."""
+    if shard.expiry_read:
+        return
+    shard.expiry_upto = shard.now
+    shard.expiry_read = _number(shard)
+    segments = shard.segments.all()
+    read = ExpiredWanted(shard.expiry_read, shard.expiry_from, shard.expiry_upto, shard.limits.expiry_rows, segments)
+    shard.segments.begin_read(read.read, segments)
+    shard.batch.reads.append(read)
+
+
+def _found_expired(shard: Shard, command: PageLoaded) -> None:
+    shard.expiry_read = 0
+    for message in command.messages:
+        destination = shard.numbered.get(message.destination)
+        for subscription in destination.subscriptions if destination else ():
+            cursor = subscription.cursors[message.header.lane]
+            if cursor is not None and message.position < cursor.lane.tail:
+                expire_found(shard, cursor, message)
+                shard.mark(subscription)
+    if command.complete:
+        shard.expiry_from = (shard.expiry_upto, 0)
+        return
+    last = command.messages[-1]
+    shard.expiry_from = (last.header.expiration, last.sequence)
+    sweep_expired(shard)
+

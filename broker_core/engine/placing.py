@@ -1,0 +1,147 @@
+"""Accepting messages: from producers, and copies of dead ones. Here a message gets its sequence and its position (R2, R3)."""
+
+from __future__ import annotations
+
+from .accounting import settle_now
+from .address import is_reserved, is_valid
+from .commands import Direction, Send
+from .destination import Destination, Lane, Settings
+from .effects import (
+    Confirmed,
+    DestinationDefined,
+    Outcome,
+    Refused,
+    SubscriptionDefined,
+)
+from .message import VOLATILE, Message, Reliability
+from .refusal import Refusal
+from .shard import Shard
+from .subscription import Cursor, Subscription
+
+
+def send(shard: Shard, command: Send) -> None:
+    destination = shard.destinations.get(command.address)
+    if destination is None or destination.state & Direction.PRODUCERS:
+        refusal = _why_not(shard, command.address, destination)
+        if refusal is not None:
+            shard.batch.outputs.append(Refused(command.peer, command.token, refusal, command.address))
+            return
+        destination = obtain(shard, command.address)
+    assert destination is not None
+    place(shard, destination, command.message)
+    if command.token is not None:
+        shard.batch.outputs.append(Confirmed(command.peer, command.token))
+
+
+def _why_not(shard: Shard, address: str, destination: Destination | None) -> Refusal | None:
+    if destination is not None:
+        return Refusal.DESTINATION_PAUSED
+    return why_not_create(shard, address)
+
+
+def why_not_create(shard: Shard, address: str) -> Refusal | None:
+    """Why a client's use may not create the destination; None: it may."""
+    if not is_valid(address):
+        return Refusal.INVALID_DESTINATION
+    if not address.startswith("queue/"):
+        return Refusal.NOT_SUPPORTED
+    if is_reserved(address) or not shard.limits.auto_create:
+        return Refusal.NO_SUCH_DESTINATION
+    return None
+
+
+def obtain(shard: Shard, address: str) -> Destination:
+    """The destination, created on first use. Only if why_not_create has nothing against it."""
+    return shard.destinations.get(address) or create(shard, address, Settings(), automatic=True)
+
+
+def create(shard: Shard, address: str, settings: Settings, *, automatic: bool) -> Destination:
+    shard.last_destination += 1
+    destination = Destination(shard.last_destination, address, shard.now, automatic, settings)
+    shard.destinations[address] = shard.numbered[destination.number] = destination
+    shard.batch.definitions.append(definition(destination))
+    _subscribe(shard, destination)
+    return destination
+
+
+def _subscribe(shard: Shard, destination: Destination) -> None:
+    shard.last_subscription += 1
+    subscription = Subscription(shard.last_subscription, destination)
+    destination.subscriptions.append(subscription)
+    shard.subscriptions[subscription.number] = subscription
+    shard.batch.definitions.append(SubscriptionDefined(subscription.number, destination.number))
+
+
+def definition(destination: Destination) -> DestinationDefined:
+    return DestinationDefined(
+        destination.number,
+        destination.address,
+        destination.created_at,
+        destination.automatic,
+        destination.state,
+        destination.settings.as_dict(),
+    )
+
+
+def place(shard: Shard, destination: Destination, message: Message, *, copied: bool = False) -> None:
+    """The message becomes visible: it joins its lane. `copied`: its row is written by a Copy, its body is not at hand."""
+    header = message.header
+    index = header.lane
+    lane = destination.lanes[index] or _open_lane(destination, index)
+    batch = shard.batch
+    shard.sequence = message.sequence = shard.sequence + 1
+    message.destination = destination.number
+    message.position = position = lane.tail
+    message.accepted_at = shard.now
+    lane.tail = position + 1
+    destination.accepted += 1
+    destination.octets += message.size
+    batch.touched[destination] = None
+    if index < VOLATILE:
+        if lane not in batch.firsts:
+            batch.firsts[lane] = position
+        if not copied:
+            batch.messages.append(message)
+        if header.reliability == Reliability.ASSURED:
+            batch.synchronous = True
+    for subscription in destination.subscriptions:
+        if not subscription.dirty:
+            subscription.dirty = True
+            batch.dirty[subscription] = None
+        cursor = subscription.cursors[index]
+        if cursor.loaded == position and not copied and _has_room(shard, cursor, message.size):  # type: ignore[union-attr]
+            cursor.ready.append(message)  # type: ignore[union-attr]
+            cursor.loaded = position + 1  # type: ignore[union-attr]
+            cursor.octets += message.size  # type: ignore[union-attr]
+            shard.memory += message.size
+        elif index >= VOLATILE:
+            _spill(shard, cursor, message)  # type: ignore[arg-type]
+        if header.expiration and (index >= VOLATILE or header.expiration <= shard.now):
+            shard.timers.add(header.expiration, cursor, message)  # type: ignore[arg-type]
+
+
+def _open_lane(destination: Destination, index: int) -> Lane:
+    lane = destination.lanes[index] = Lane(destination, index)
+    for subscription in destination.subscriptions:
+        subscription.cursor(lane)
+    return lane
+
+
+def _has_room(shard: Shard, cursor: Cursor, size: int) -> bool:
+    limits = shard.limits
+    return (
+        shard.memory + size <= limits.memory_octets
+        and len(cursor.ready) < limits.window_rows
+        and (cursor.octets + size <= limits.window_octets or not cursor.ready)
+    )
+
+
+def _spill(shard: Shard, cursor: Cursor, message: Message) -> None:
+    """Memory is full: best effort is dropped (checklist item 113), express and reliable non-persistent go to the UNLOGGED twin (R19)."""
+    if message.header.reliability == Reliability.BEST_EFFORT:
+        settle_now(shard, cursor, message, Outcome.DROPPED)
+        if cursor.loaded == message.position:
+            cursor.loaded = message.position + 1
+        return
+    shard.batch.spilled.append(message)
+    shard.batch.firsts.setdefault(cursor.lane, message.position)

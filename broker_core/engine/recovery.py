@@ -1,0 +1,137 @@
+"""Building the engine from what the store found: the last checkpoint, then the ledger rows after it, in order. Start, crash and failover
+are this one path."""
+
+from __future__ import annotations
+
+from .address import DEAD_MESSAGE_QUEUE
+from .destination import Destination, Lane, Settings
+from .engine import Engine
+from .limits import Limits
+from .message import PRIORITIES
+from .placing import create
+from .recovered import LedgerRow, Recovered
+from .shard import Shard
+from .subscription import Cursor, Subscription
+
+
+def recover(found: Recovered, limits: Limits, instance: str) -> Engine:
+    """The engine as of the last durable commit. Nothing is loaded but progress: messages are paged in when someone wants them."""
+    shard = Shard(limits, instance)
+    _define(shard, found)
+    _restore_checkpoint(shard, found)
+    for row in found.ledger:
+        _replay(shard, row)
+    _restore_segments(shard, found)
+    for subscription in shard.subscriptions.values():
+        for cursor in subscription.order:
+            cursor.offered_before = cursor.offered
+            cursor.loaded = cursor.progress.floor
+    for destination in shard.numbered.values():
+        destination.octets_committed = destination.octets
+        destination.idle_since = shard.now
+        shard.watched[destination] = None
+    if DEAD_MESSAGE_QUEUE not in shard.destinations:
+        create(shard, DEAD_MESSAGE_QUEUE, Settings(use_dead=False), automatic=False)
+    return Engine(shard)
+
+
+def _define(shard: Shard, found: Recovered) -> None:
+    known = Settings().as_dict()
+    for row in found.destinations:
+        settings = Settings(**{name: value for name, value in row.settings.items() if name in known})
+        destination = Destination(row.destination, row.address, row.created_at, row.automatic, settings)
+        destination.state = row.state
+        shard.destinations[row.address] = shard.numbered[row.destination] = destination
+    for entry in found.subscriptions:
+        if destination := shard.numbered.get(entry.destination):  # type: ignore[assignment]
+            subscription = Subscription(entry.subscription, destination, entry.name, entry.client_id)
+            destination.subscriptions.append(subscription)
+            shard.subscriptions[subscription.number] = subscription
+    shard.last_destination, shard.last_subscription = found.last_destination, found.last_subscription
+
+
+def _restore_checkpoint(shard: Shard, found: Recovered) -> None:
+    point = found.checkpoint
+    shard.commit_number, shard.sequence = point.number, point.sequence
+    shard.now = max(found.clock_ms, point.at)
+    for number, index, tail in point.lanes:
+        if lane := _lane(shard, number, index):
+            lane.tail = tail
+    for number, index, floor, offered in point.cursors:
+        if cursor := _cursor(shard, number, index):
+            cursor.progress.floor, cursor.offered = floor, offered
+    for number, index, block, bits in point.blocks:
+        if cursor := _cursor(shard, number, index):
+            cursor.progress.load(block, bits)
+    for number, index, position, failures in point.failures:
+        if cursor := _cursor(shard, number, index):
+            cursor.failures[position] = failures
+    for number, octets, *totals in point.counters:
+        if destination := shard.numbered.get(number):
+            destination.octets = octets
+            destination.accepted, destination.settled, destination.dead, destination.expired, destination.redelivered = totals
+
+
+def _replay(shard: Shard, row: LedgerRow) -> None:
+    shard.commit_number, shard.sequence, shard.now = row.number, row.sequence, max(shard.now, row.at)
+    for number, index, first, last in row.accepted:
+        if lane := _lane(shard, number, index):
+            lane.tail = max(lane.tail, last + 1)
+            lane.destination.accepted += last - first + 1
+            shard.changed_lanes[lane] = None
+            shard.changed_destinations[lane.destination] = None
+    for number, index, _, last, _ in row.offered:
+        if cursor := _cursor(shard, number, index):
+            cursor.offered = max(cursor.offered, last)
+            shard.change(cursor)
+    for number, index, position, failures in row.failures:
+        if cursor := _cursor(shard, number, index):
+            cursor.failures[position] = failures
+            cursor.failures_changed[position] = None
+            shard.change(cursor)
+    for number, index, first, last, _ in row.settled:
+        if cursor := _cursor(shard, number, index):
+            _settle(shard, cursor, first, last)
+    for number, change in row.octets:
+        if destination := shard.numbered.get(number):
+            destination.octets += change
+            shard.changed_destinations[destination] = None
+
+
+def _settle(shard: Shard, cursor: Cursor, first: int, last: int) -> None:
+    cursor.progress.settle(first, last)
+    cursor.subscription.destination.settled += last - first + 1
+    for position in [p for p in cursor.failures if first <= p <= last]:
+        del cursor.failures[position]
+        cursor.failures_changed[position] = None
+    shard.change(cursor)
+
+
+def _restore_segments(shard: Shard, found: Recovered) -> None:
+    segments = shard.segments
+    segments.current = found.open_segment
+    segments.lanes = dict(found.open_lanes)
+    segments.rows, segments.octets = found.open_rows, found.open_octets
+    segments.retained = dict(found.retained)
+    for closed in found.segments:
+        segments.adopt(closed)
+
+
+def _lane(shard: Shard, number: int, index: int) -> Lane | None:
+    destination = shard.numbered.get(number)
+    if destination is None or index >= PRIORITIES:
+        return None
+    lane = destination.lanes[index]
+    if lane is None:
+        lane = destination.lanes[index] = Lane(destination, index)
+        for subscription in destination.subscriptions:
+            subscription.cursor(lane)
+    return lane
+
+
+def _cursor(shard: Shard, number: int, index: int) -> Cursor | None:
+    subscription = shard.subscriptions.get(number)
+    if subscription is None:
+        return None
+    lane = _lane(shard, subscription.destination.number, index)
+    return subscription.cursor(lane) if lane else None

@@ -1,0 +1,91 @@
+"""What leaves the engine about itself: checkpoints of its progress, statistics for operators."""
+
+from __future__ import annotations
+
+from .destination import Destination
+from .effects import Checkpoint, DestinationStatistics
+from .message import Message
+from .paging import want_head
+from .shard import Shard
+from .subscription import Cursor
+
+HEADS = 50
+"""Oldest messages read from disk in one report, for destinations that nobody consumes: a bounded trickle of reads."""
+
+
+def checkpoint(shard: Shard) -> Checkpoint | None:
+    """What changed since the last one, as of the commit being flushed; None: nothing."""
+    if not (shard.changed_lanes or shard.changed_cursors or shard.changed_destinations):
+        return None
+    report = Checkpoint(shard.commit_number, shard.now, shard.sequence)
+    for lane in shard.changed_lanes:
+        report.lanes.append((lane.destination.number, lane.index, lane.tail))
+    for cursor in shard.changed_cursors:
+        cursor.changed = False
+        number, index = cursor.subscription.number, cursor.index
+        if number not in shard.subscriptions or not cursor.stored:
+            continue
+        report.cursors.append((number, index, cursor.progress.floor, cursor.offered))
+        report.blocks.extend((number, index, block, bits) for block, bits in cursor.progress.changed_blocks())
+        report.failures.extend((number, index, position, cursor.failures.get(position, 0)) for position in cursor.failures_changed)
+        cursor.failures_changed = {}
+    for d in [d for d in shard.changed_destinations if d.number in shard.numbered]:
+        report.counters.append((d.number, d.octets_committed, d.accepted, d.settled, d.dead, d.expired, d.redelivered))
+    shard.changed_lanes, shard.changed_cursors, shard.changed_destinations = {}, {}, {}
+    return report
+
+
+def statistics(shard: Shard) -> list[DestinationStatistics]:
+    """Of the destinations that changed since the last call."""
+    watched, shard.watched = shard.watched, {}
+    heads = 0
+    rows = []
+    for destination in watched:
+        if destination.number not in shard.numbered:
+            continue
+        row = _describe(destination)
+        if row.depth and row.oldest_at is None:
+            shard.watched[destination] = None
+            if heads < HEADS:
+                heads += 1
+                for subscription in destination.subscriptions:
+                    for cursor in subscription.order:
+                        want_head(shard, cursor)
+        rows.append(row)
+    return rows
+
+
+def _describe(d: Destination) -> DestinationStatistics:
+    return DestinationStatistics(
+        destination=d.number,
+        address=d.address,
+        state=d.state,
+        automatic=d.automatic,
+        depth=d.depth,
+        octets=d.octets,
+        consumers=d.consumers,
+        unsettled=sum(s.outstanding for s in d.subscriptions),
+        accepted=d.accepted,
+        settled=d.settled,
+        dead=d.dead,
+        expired=d.expired,
+        redelivered=d.redelivered,
+        oldest_at=_oldest_at(d),
+    )
+
+
+def _oldest_at(destination: Destination) -> int | None:
+    """Of what is in memory; exact, since the oldest message is in memory unless nobody consumes and it was never read."""
+    ages = []
+    for subscription in destination.subscriptions:
+        for link in subscription.links.values():
+            ages += [message.accepted_at for message in list(link.unsettled.values())[:1]]
+        for cursor in subscription.order:
+            heads = [*cursor.returned[:1], *((0, m) for m in list(cursor.missing.values())[:1])]
+            ages += [message.accepted_at for _, message in heads]
+            ages += [message.accepted_at for message in [*list(cursor.delayed.values())[:1], *_first_ready(cursor)]]
+    return min(ages, default=None)
+
+
+def _first_ready(cursor: Cursor) -> list[Message]:
+    return [cursor.ready[0]] if cursor.ready else []

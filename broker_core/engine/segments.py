@@ -1,0 +1,124 @@
+"""Which segment holds what: the engine's copy of the catalogue (R4, R5).
+
+A segment takes rows until it is full, is then closed, and goes when nothing in it is unsettled any more. Reads name the segments they need;
+a segment with a reader is not dropped. A compacted segment's survivors are in the retained table, which reads name as RETAINED.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterable
+
+from .effects import RETAINED, SegmentClosed
+
+Range = tuple[int, int]
+LaneKey = tuple[int, int]
+
+
+class Segment:
+    __slots__ = ("busy", "lanes", "last_sequence", "number", "readers", "rows", "survivors", "witness")
+
+    def __init__(self, number: int, last_sequence: int, lanes: dict[LaneKey, Range]) -> None:
+        self.number = number
+        self.last_sequence = last_sequence
+        self.lanes = lanes
+        self.rows = sum(last - first + 1 for first, last in lanes.values())
+        self.readers = 0
+        self.busy = False
+        """The janitor is at work on it."""
+        self.survivors: dict[LaneKey, Range] = {}
+        """Being compacted: lowest and highest position of what is moved to the retained table."""
+        self.witness: LaneKey | None = None
+        """A lane that had unsettled rows here when last looked at: look there first."""
+
+
+class Segments:
+    def __init__(self, current: int = 1) -> None:
+        self.current = current
+        self.lanes: dict[LaneKey, Range] = {}
+        """Of the open segment."""
+        self.rows = 0
+        self.octets = 0
+        self.closed: dict[int, Segment] = {}
+        """By number, oldest first."""
+        self.leaving: dict[int, Segment] = {}
+        """Compacted: read no more, dropped when their last reader is done."""
+        self.retained: dict[LaneKey, Range] = {}
+        """Lowest and highest position that may be in the retained table."""
+        self._reads: dict[int, list[int]] = {}
+        self._lasts: list[int] = []
+        self._numbers: list[int] = []
+
+    def add(self, key: LaneKey, first: int, last: int) -> None:
+        """Rows first to last of a lane go into the open segment."""
+        known = self.lanes.get(key)
+        self.lanes[key] = (known[0], last) if known else (first, last)
+
+    def close(self, last_sequence: int) -> SegmentClosed:
+        """The open segment is full; the next one opens."""
+        closed = SegmentClosed(self.current, last_sequence, self.lanes)
+        self.adopt(closed)
+        self.current += 1
+        self.lanes = {}
+        self.rows = self.octets = 0
+        return closed
+
+    def adopt(self, closed: SegmentClosed) -> None:
+        segment = self.closed[closed.segment] = Segment(closed.segment, closed.last_sequence, closed.lanes)
+        segment.readers = sum(closed.segment in numbers for numbers in self._reads.values())
+        self._numbers.append(closed.segment)
+        self._lasts.append(closed.last_sequence)
+
+    def holding(self, sequence: int) -> int:
+        """Where the row of this sequence is: a segment's number or RETAINED."""
+        index = bisect_left(self._lasts, sequence)
+        if index == len(self._lasts):
+            return self.current
+        number = self._numbers[index]
+        return number if number in self.closed else RETAINED
+
+    def overlapping(self, key: LaneKey, first: int, last: int) -> list[int]:
+        """The segments that may hold rows of the lane's interval, oldest first."""
+        found = []
+        kept = self.retained.get(key)
+        if kept and kept[0] <= last and kept[1] >= first:
+            found.append(RETAINED)
+        for number, segment in self.closed.items():
+            held = segment.lanes.get(key)
+            if held and held[0] <= last and held[1] >= first:
+                found.append(number)
+        held = self.lanes.get(key)
+        if held and held[0] <= last and held[1] >= first:
+            found.append(self.current)
+        return found
+
+    def all(self) -> list[int]:
+        return [RETAINED, *self.closed, self.current]
+
+    def begin_read(self, read: int, numbers: Iterable[int]) -> None:
+        self._reads[read] = list(numbers)
+        for number in self._reads[read]:
+            if number in self.closed:
+                self.closed[number].readers += 1
+
+    def end_read(self, read: int) -> None:
+        for number in self._reads.pop(read, ()):
+            segment = self.closed.get(number) or self.leaving.get(number)
+            if segment is not None:
+                segment.readers -= 1
+
+    def dropped(self, number: int) -> None:
+        self.closed.pop(number, None)
+        self.leaving.pop(number, None)
+
+    def compacted(self, number: int) -> None:
+        """The segment's survivors are in the retained table from now on."""
+        segment = self.closed.pop(number)
+        segment.busy = False
+        self.leaving[number] = segment
+        for key, (first, last) in segment.survivors.items():
+            self._retain(key, first, last)
+
+    def _retain(self, key: LaneKey, first: int, last: int) -> None:
+        kept = self.retained.get(key)
+        self.retained[key] = (min(first, kept[0]), max(last, kept[1])) if kept else (first, last)

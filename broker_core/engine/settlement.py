@@ -1,0 +1,152 @@
+"""Settling deliveries: acknowledged, rejected, released, failed; and giving back what a lost link held."""
+
+from __future__ import annotations
+
+from heapq import heappush
+from itertools import takewhile
+
+from .accounting import forget_failures
+from .commands import Settle
+from .dead import bury
+from .effects import Confirmed, Outcome, Refused
+from .link import Link
+from .message import Message, Reliability
+from .progress import ranges
+from .refusal import Refusal
+from .shard import Shard
+from .subscription import Cursor
+
+
+def settle(shard: Shard, command: Settle) -> None:
+    link = shard.links.get(command.link)
+    if link is None or link.peer.number != command.peer:
+        shard.batch.outputs.append(Refused(command.peer, command.token, Refusal.NO_SUCH_LINK, link=command.link))
+        return
+    unsettled = link.unsettled
+    tags = command.tags
+    if command.upto:
+        upto = command.upto
+        tags = list(takewhile(lambda tag: tag <= upto, unsettled))
+    messages = [unsettled.pop(tag) for tag in tags if tag in unsettled]
+    if len(messages) < len(tags) or not messages:
+        detail = ", ".join(str(tag) for tag in tags if tag) or str(command.upto)
+        shard.batch.outputs.append(Refused(command.peer, command.token, Refusal.NO_SUCH_DELIVERY, detail, command.link))
+    elif command.token is not None:
+        shard.batch.outputs.append(Confirmed(command.peer, command.token))
+    if not messages:
+        return
+    if command.outcome is Outcome.ACCEPTED:
+        acknowledge(shard, link, messages)
+    else:
+        for message in messages:
+            link.octets -= message.size
+            _give_up(shard, link, message, command.outcome)
+    if link.replenish:
+        link.credit += len(messages)
+    feed(shard, link)
+
+
+def feed(shard: Shard, link: Link) -> None:
+    """The link may have become able to receive: queue it to be served."""
+    if link.credit > 0 and not link.hungry and not link.peer.stopped:
+        link.hungry = True
+        link.subscription.hungry.append(link)
+    shard.mark(link.subscription)
+
+
+def acknowledge(shard: Shard, link: Link, messages: list[Message]) -> None:
+    """Collect the positions; flush marks them in bulk."""
+    cursors = link.subscription.cursors
+    octets = 0
+    for message in messages:
+        octets += message.size
+        header = message.header
+        cursor = cursors[header.lane]
+        cursor.accepted.append(message.position)  # type: ignore[union-attr]
+        if header.reliability == Reliability.ASSURED:
+            shard.batch.synchronous = True
+    link.octets -= octets
+    destination = link.subscription.destination
+    destination.octets -= octets
+    destination.settled += len(messages)
+    shard.batch.touched[destination] = None
+    for cursor in link.subscription.order:
+        if cursor.accepted:
+            shard.batch.settling[cursor] = None
+
+
+def settle_accepted(shard: Shard) -> None:
+    """At flush: turn the collected positions into ranges, for progress and ledger alike."""
+    batch = shard.batch
+    for cursor in batch.settling:
+        number, index, progress = cursor.subscription.number, cursor.index, cursor.progress
+        if cursor.failures:
+            for position in cursor.accepted:
+                forget_failures(cursor, position)
+        for first, last in ranges(cursor.accepted):
+            progress.settle(first, last)
+            if cursor.stored:
+                batch.settled.append((number, index, first, last, Outcome.ACCEPTED))
+        cursor.accepted = []
+        shard.change(cursor)
+    batch.settling = {}
+
+
+def _give_up(shard: Shard, link: Link, message: Message, outcome: Outcome) -> None:
+    cursor = link.subscription.cursors[message.header.lane]
+    assert cursor is not None
+    if outcome is Outcome.RELEASED:
+        come_back(shard, cursor, message)
+    elif outcome is Outcome.REJECTED:
+        bury(shard, cursor, message, outcome, "the consumer rejected the message")
+    else:
+        fail(shard, cursor, message)
+
+
+def fail(shard: Shard, cursor: Cursor, message: Message) -> None:
+    """One failure more: back after its back-off, or dead when the maximum is reached (R9)."""
+    settings = cursor.subscription.destination.settings
+    message.failures += 1
+    if 0 <= settings.redelivery_max < message.failures:
+        comment = f"delivery failed {message.failures} times; redelivery maximum {settings.redelivery_max}"
+        bury(shard, cursor, message, Outcome.UNDELIVERABLE, comment)
+        return
+    position = message.position
+    cursor.failures[position] = message.failures
+    cursor.failures_changed[position] = None
+    shard.change(cursor)
+    if cursor.stored:
+        shard.batch.failures.append((cursor.subscription.number, cursor.index, position, message.failures))
+        if message.header.reliability == Reliability.ASSURED:
+            shard.batch.synchronous = True
+    delay = settings.delay_ms(message.failures)
+    if delay:
+        message.redelivered = True
+        cursor.delayed[position] = message
+        shard.timers.add(shard.now + delay, cursor, message)
+    else:
+        come_back(shard, cursor, message)
+
+
+def come_back(shard: Shard, cursor: Cursor, message: Message) -> None:
+    """To the head of its lane, flagged. A new object: the old one may still be on its way out to the lost link."""
+    back = Message(message.header, message.body, message.size)
+    back.destination, back.sequence, back.position = message.destination, message.sequence, message.position
+    back.accepted_at, back.failures, back.redelivered = message.accepted_at, message.failures, True
+    cursor.subscription.destination.redelivered += 1
+    if back.body is None:
+        cursor.missing[back.position] = back
+    else:
+        heappush(cursor.returned, (back.position, back))
+        cursor.octets += back.size
+        shard.memory += back.size
+    shard.mark(cursor.subscription)
+
+
+def release_all(shard: Shard, link: Link) -> None:
+    """The link is gone: all it held comes back, none of it counted as a failure (R9)."""
+    for message in link.unsettled.values():
+        cursor = link.subscription.cursors[message.header.lane]
+        assert cursor is not None
+        come_back(shard, cursor, message)
+    link.unsettled = {}

@@ -1,0 +1,163 @@
+"""The state of one shard and of its open batch. Functions that change it live beside it: placing, dispatch, settlement, paging, administration."""
+
+from __future__ import annotations
+
+from heapq import heappop, heappush
+from typing import Any
+
+from .destination import Destination, Lane
+from .effects import Copy, Definition, Output, Read
+from .limits import Limits
+from .link import Link, Peer
+from .message import Message
+from .segments import Segments
+from .subscription import Cursor, Subscription
+
+
+class Batch:
+    """What the commands since the last flush amount to so far."""
+
+    __slots__ = (
+        "answers",
+        "copies",
+        "definitions",
+        "dirty",
+        "failures",
+        "firsts",
+        "messages",
+        "offered",
+        "outputs",
+        "reads",
+        "settled",
+        "settling",
+        "spilled",
+        "synchronous",
+        "touched",
+    )
+
+    def __init__(self) -> None:
+        self.messages: list[Message] = []
+        self.spilled: list[Message] = []
+        self.copies: list[Copy] = []
+        self.firsts: dict[Lane, int] = {}
+        """Lanes that took stored messages, with the first position taken."""
+        self.settling: dict[Cursor, None] = {}
+        """Cursors with acknowledgements in `accepted`."""
+        self.settled: list[tuple[int, int, int, int, int]] = []
+        self.offered: list[tuple[int, int, int, int, int]] = []
+        self.failures: list[tuple[int, int, int, int]] = []
+        self.definitions: list[Definition] = []
+        self.answers: list[tuple[int, bool, dict[str, Any]]] = []
+        self.outputs: list[Output] = []
+        self.reads: list[Read] = []
+        self.dirty: dict[Subscription, None] = {}
+        """Subscriptions to dispatch."""
+        self.touched: dict[Destination, None] = {}
+        """Destinations whose octets may have changed."""
+        self.synchronous = False
+
+
+class Timers:
+    """One heap of deadlines. An entry whose message has moved on meanwhile is ignored when due."""
+
+    __slots__ = ("_heap", "_serial")
+
+    def __init__(self) -> None:
+        self._heap: list[tuple[int, int, Cursor, Message]] = []
+        self._serial = 0
+
+    def add(self, due: int, cursor: Cursor, message: Message) -> None:
+        self._serial += 1
+        heappush(self._heap, (due, self._serial, cursor, message))
+
+    def pop_due(self, now: int) -> tuple[Cursor, Message] | None:
+        if self._heap and self._heap[0][0] <= now:
+            _, _, cursor, message = heappop(self._heap)
+            return cursor, message
+        return None
+
+    def next_deadline(self) -> int | None:
+        return self._heap[0][0] if self._heap else None
+
+
+class Shard:
+    __slots__ = (
+        "batch",
+        "changed_cursors",
+        "changed_destinations",
+        "changed_lanes",
+        "commit_number",
+        "compact_turn",
+        "destinations",
+        "expiry_from",
+        "expiry_read",
+        "expiry_upto",
+        "instance",
+        "last_destination",
+        "last_subscription",
+        "limits",
+        "links",
+        "memory",
+        "now",
+        "numbered",
+        "peers",
+        "presettled",
+        "read_number",
+        "reading",
+        "segments",
+        "sequence",
+        "subscriptions",
+        "timers",
+        "watched",
+    )
+
+    def __init__(self, limits: Limits, instance: str) -> None:
+        self.limits = limits
+        self.instance = instance
+        """Names this installation in message ids: ID:<instance>-<sequence>."""
+        self.now = 0
+        self.sequence = 0
+        self.commit_number = 0
+        self.last_destination = self.last_subscription = 0
+        self.destinations: dict[str, Destination] = {}
+        """By address."""
+        self.numbered: dict[int, Destination] = {}
+        self.subscriptions: dict[int, Subscription] = {}
+        self.peers: dict[int, Peer] = {}
+        self.links: dict[int, Link] = {}
+        self.segments = Segments()
+        self.timers = Timers()
+        self.batch = Batch()
+        self.memory = 0
+        """Octets of messages in `ready` and `returned`, and of pages on their way."""
+        self.presettled: list[tuple[Link, list[int]]] = []
+        """Deliveries that are settled once they have left: with the flush after the one that sends them."""
+        self.read_number = 0
+        self.reading: dict[int, tuple[Cursor, Read, int]] = {}
+        """Reads on their way: cursor, what was asked, octets set aside for the answer."""
+        self.expiry_from = (0, 0)
+        """(expiration, sequence) up to which the sweep has looked."""
+        self.expiry_upto = 0
+        self.expiry_read = 0
+        self.compact_turn = 0
+        self.changed_lanes: dict[Lane, None] = {}
+        self.changed_cursors: dict[Cursor, None] = {}
+        self.changed_destinations: dict[Destination, None] = {}
+        """Since the last checkpoint."""
+        self.watched: dict[Destination, None] = {}
+        """Changed since operators were last told."""
+
+    def message_id(self, message: Message) -> str:
+        return message.header.message_id or f"ID:{self.instance}-{message.sequence}"
+
+    def mark(self, subscription: Subscription) -> None:
+        """The subscription has something to dispatch, or someone new to dispatch to."""
+        if not subscription.dirty:
+            subscription.dirty = True
+            self.batch.dirty[subscription] = None
+
+    def change(self, cursor: Cursor) -> None:
+        """The cursor's progress belongs in the next checkpoint."""
+        if not cursor.changed:
+            cursor.changed = True
+            self.changed_cursors[cursor] = None

@@ -1,0 +1,138 @@
+"""A subscription and its cursors, one a lane: what it has settled, what it has offered, what waits in memory to be delivered.
+
+Where a message of a lane can be, for one subscription (invariants.py checks that it is in exactly one of them):
+
+    position < floor, or its bit set      settled
+    floor <= position < loaded            ready | returned | missing | delayed | outstanding on a link | on its way out presettled
+    loaded <= position < tail             on disk only: to be paged in (R7); while a read is on its way the cursor owns its interval
+
+An arriving message joins `ready` only if the cursor is caught up and memory allows; else it stays on disk and is paged in later.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import TYPE_CHECKING
+
+from .message import LANES, VOLATILE, Message
+from .progress import Progress
+
+if TYPE_CHECKING:
+    from .destination import Destination, Lane
+    from .link import Link
+
+
+class Cursor:
+    __slots__ = (
+        "accepted",
+        "changed",
+        "delayed",
+        "failures",
+        "failures_changed",
+        "index",
+        "lane",
+        "loaded",
+        "missing",
+        "octets",
+        "offered",
+        "offered_before",
+        "priority",
+        "progress",
+        "reading",
+        "ready",
+        "returned",
+        "skip",
+        "stored",
+        "subscription",
+    )
+
+    def __init__(self, subscription: Subscription, lane: Lane) -> None:
+        self.subscription = subscription
+        self.lane = lane
+        self.index = lane.index
+        self.stored = lane.index < VOLATILE
+        self.priority = lane.index % VOLATILE
+        self.progress = Progress()
+        self.offered = -1
+        """The highest position that may have left (R9)."""
+        self.offered_before = -1
+        """The same at recovery: what lies at or below it may have left in an earlier epoch, so it is flagged."""
+        self.ready: deque[Message] = deque()
+        """Never delivered in this epoch, ascending."""
+        self.loaded = 0
+        """Every position below is settled or in memory."""
+        self.octets = 0
+        """In `ready` and `returned`."""
+        self.reading = 0
+        """The number of the read on its way, for the next page or for missing bodies; 0: none."""
+        self.returned: list[tuple[int, Message]] = []
+        """Heap of messages that came back, to be delivered before `ready`."""
+        self.missing: dict[int, Message] = {}
+        """Came back without a body in memory: to be read again. In order of return."""
+        self.delayed: dict[int, Message] = {}
+        """Waiting for their back-off to pass."""
+        self.failures: dict[int, int] = {}
+        """Position -> failures, of unsettled messages that failed."""
+        self.failures_changed: dict[int, None] = {}
+        self.skip: dict[int, None] = {}
+        """Positions in `ready` that were settled meanwhile (expiry sweep)."""
+        self.accepted: list[int] = []
+        """Positions acknowledged in the open batch."""
+        self.changed = False
+        """Since the last checkpoint."""
+
+    @property
+    def depth(self) -> int:
+        """Messages not settled; those acknowledged in the open batch still count."""
+        return self.lane.tail - self.progress.floor - self.progress.ahead
+
+    @property
+    def deliverable(self) -> int:
+        """Messages that could leave now. None while the bodies of earlier ones are on their way: order comes first."""
+        if self.returned:
+            return len(self.returned)
+        return 0 if self.missing else len(self.ready)
+
+    @property
+    def head(self) -> Message:
+        """The message to leave next; only if any is deliverable."""
+        return self.returned[0][1] if self.returned else self.ready[0]
+
+
+class Subscription:
+    """A queue has one, built in and shared by all its consumers (checklist item 98)."""
+
+    __slots__ = ("client_id", "cursors", "destination", "dirty", "draining", "hungry", "links", "name", "number", "order")
+
+    def __init__(self, number: int, destination: Destination, name: str = "", client_id: str = "") -> None:
+        self.number = number
+        self.destination = destination
+        self.name = name
+        self.client_id = client_id
+        self.cursors: list[Cursor | None] = [None] * LANES
+        self.order: list[Cursor] = []
+        """Highest priority first; of equals the stored lane first."""
+        self.links: dict[int, Link] = {}
+        """In order of registration."""
+        self.hungry: deque[Link] = deque()
+        """Links that may receive, the next to be served first; may hold some that no longer may."""
+        self.dirty = False
+        """Something to dispatch in the open batch."""
+        self.draining = False
+        """Some link has asked to be drained."""
+
+    def cursor(self, lane: Lane) -> Cursor:
+        cursor = self.cursors[lane.index]
+        if cursor is None:
+            cursor = self.cursors[lane.index] = Cursor(self, lane)
+            self.order.append(cursor)
+            self.order.sort(key=lambda c: (-c.priority, c.index))
+        return cursor
+
+    @property
+    def depth(self) -> int:
+        return sum(cursor.depth for cursor in self.order)
+
+    @property
+    def outstanding(self) -> int:
+        return sum(len(link.unsettled) for link in self.links.values())
