@@ -1,0 +1,54 @@
+# Every target works from a fresh clone: it makes .venv and installs what it needs. Nothing but Python 3.11 or later with venv is required.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+# The installed set is stamped with the hash of what asked for it, so that the second time costs nothing.
+HASH = $(shell cat $(1) | sha256sum | cut -c1-16)
+SERVICE := $(VENV)/.service-$(call HASH,requirements.txt)
+TESTS := $(VENV)/.tests-$(call HASH,requirements.txt tests/requirements.txt)
+PYTEST_OPTIONS ?=
+SEEDS ?= 2000
+
+.PHONY: help run node test verify style bench torture simulate
+
+help: ## this list
+	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+run: $(SERVICE) ## run the whole service in the foreground; Ctrl-C drains and stops it
+	@exec $(BIN)/python manage.py run
+
+node: $(SERVICE) ## run one more node in the foreground, which stands by for the one that serves
+	@exec $(BIN)/python manage.py node
+
+test: $(TESTS) ## what a change must pass, in less than 15 minutes
+	$(BIN)/python -m pytest -m "not slow" $(PYTEST_OPTIONS)
+
+verify: $(TESTS) style ## everything: style, types, all tests with the slow ones, 2,000 simulated seeds, the kill loop
+	$(BIN)/python -m pytest $(PYTEST_OPTIONS)
+	$(MAKE) --no-print-directory simulate torture
+
+style: $(TESTS) ## ruff and mypy
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+
+simulate: $(TESTS) ## seeded histories of engine, STOMP and a faulty store (SEEDS=2000)
+	$(BIN)/python -m tests.simulation --seeds $(SEEDS)
+
+torture: $(TESTS) ## kill node and database under load, again and again; nothing confirmed may be lost
+	$(BIN)/python -m tests.acceptance.torture
+
+bench: $(TESTS) ## measure; the figures of docs/benchmarks.md
+	$(BIN)/python -m tests.bench
+
+$(BIN)/pip:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or later is needed; name one with PYTHON=...")'
+	$(PYTHON) -m venv $(VENV)
+
+$(SERVICE): $(BIN)/pip
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements.txt
+	@touch $@
+
+$(TESTS): $(SERVICE)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r tests/requirements.txt
+	@touch $@

@@ -1,0 +1,161 @@
+"""One supervised process: started, logged, started again when it dies, and never left behind by a supervisor that is killed."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import ctypes
+import logging
+import os
+import signal
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from logging.handlers import RotatingFileHandler
+from pathlib import Path
+from typing import Any
+
+from .account import Account
+
+PR_SET_PDEATHSIG = 1
+"""prctl(2)."""
+BACKOFF_SECONDS, BACKOFF_SECONDS_MAX = 1, 30
+STEADY_SECONDS = 60
+"""A process that ran this long is well; the next restart waits one second again."""
+LINE_OCTETS_MAX = 1 << 16
+"""A longer line is cut in pieces; a child cannot make the supervisor hold more."""
+LOG_OCTETS, LOG_FILES = 10 << 20, 4
+"""50 MiB of log for each role."""
+WIDTH = 8
+"""Of the longest role's name on the console: postgres."""
+
+_prctl = ctypes.CDLL(None, use_errno=True).prctl
+
+
+@dataclass(frozen=True, slots=True)
+class Role:
+    name: str
+    command: list[str]
+    stop_signal: signal.Signals = signal.SIGTERM
+    death_signal: signal.Signals = signal.SIGKILL
+    """What the kernel sends it when the supervisor is gone."""
+    account: Account | None = None
+    """Runs under this account; None: ours."""
+
+
+class Child:
+    """Keeps one role running until stop(). Everything happens in the main thread: PR_SET_PDEATHSIG follows the thread that forked."""
+
+    def __init__(self, role: Role, home: Path) -> None:
+        self.role = role
+        self.restarts = 0
+        self.killed = False
+        """True: it did not stop when asked."""
+        self._pid_file = home / "run" / f"{role.name}.pid"
+        self._log = _role_log(home / "log" / f"{role.name}.log")
+        self._process: asyncio.subprocess.Process | None = None
+        self._stopping = asyncio.Event()
+        self._keeper = asyncio.create_task(self._keep(), name=role.name)
+
+    def say(self, text: str) -> None:
+        self._log.info(text)
+        print(f"{self.role.name:{WIDTH}} | {text}", flush=True)
+
+    async def stop(self, kill_at: float) -> None:
+        """Ask it to stop, wait until `kill_at` (monotonic clock), then kill it with all of its process group."""
+        self._stopping.set()
+        process = self._process
+        if process is not None and process.returncode is None:
+            with contextlib.suppress(ProcessLookupError):
+                process.send_signal(self.role.stop_signal)
+        try:
+            await asyncio.wait_for(asyncio.shield(self._keeper), max(0.0, kill_at - time.monotonic()))
+        except TimeoutError:
+            self.killed = True
+            self.say("did not stop in time and is killed")
+            assert process is not None
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+            await self._keeper
+
+    async def _keep(self) -> None:
+        backoff = BACKOFF_SECONDS
+        while not self._stopping.is_set():
+            began = time.monotonic()
+            code = await self._run_once()
+            if self._stopping.is_set():
+                break
+            if time.monotonic() - began >= STEADY_SECONDS:
+                backoff = BACKOFF_SECONDS
+            self.restarts += 1
+            self.say(f"{_ending(code)}; starting again in {backoff} s")
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._stopping.wait(), backoff)
+            backoff = min(2 * backoff, BACKOFF_SECONDS_MAX)
+
+    async def _run_once(self) -> int:
+        role = self.role
+        switch: dict[str, Any] = {}
+        if role.account is not None and role.account.switches:
+            switch = {"user": role.account.user, "group": role.account.group, "extra_groups": []}
+        self._process = process = await asyncio.create_subprocess_exec(
+            *role.command,
+            stdin=asyncio.subprocess.DEVNULL,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.STDOUT,
+            limit=LINE_OCTETS_MAX,
+            process_group=0,  # the terminal's Ctrl-C is for the supervisor, which stops the others in order
+            preexec_fn=die_with_us(role.death_signal),
+            **switch,
+        )
+        self._pid_file.write_text(f"{process.pid}\n")
+        if self._stopping.is_set():  # told to stop while it was being started
+            process.send_signal(role.stop_signal)
+        try:
+            assert process.stdout is not None
+            reader = asyncio.create_task(self._copy_output(process.stdout))
+            code = await process.wait()
+            # What it left running (PostgreSQL's own children, for a moment) holds the pipe open; do not wait for that.
+            await asyncio.wait([reader], timeout=1)
+            reader.cancel()
+            return code
+        finally:
+            self._pid_file.unlink(missing_ok=True)
+
+    async def _copy_output(self, stream: asyncio.StreamReader) -> None:
+        while True:
+            try:
+                line = await stream.readuntil(b"\n")
+            except asyncio.LimitOverrunError:
+                line = await stream.read(LINE_OCTETS_MAX)
+            except asyncio.IncompleteReadError as end:
+                line = end.partial
+            if not line:
+                return
+            self.say(line.decode("utf-8", "replace").rstrip())
+
+
+def _ending(code: int) -> str:
+    return f"ended with code {code}" if code >= 0 else f"was ended by {signal.Signals(-code).name}"
+
+
+def die_with_us(death_signal: signal.Signals) -> Callable[[], None]:
+    """What the child does between fork and exec. Called after the change of account, which would undo it (prctl(2))."""
+    supervisor = os.getpid()
+
+    def arrange() -> None:
+        _prctl(PR_SET_PDEATHSIG, int(death_signal), 0, 0, 0)
+        if os.getppid() != supervisor:  # it died before the line above
+            os._exit(1)
+
+    return arrange
+
+
+def _role_log(path: Path) -> logging.Logger:
+    handler = RotatingFileHandler(path, maxBytes=LOG_OCTETS, backupCount=LOG_FILES, encoding="utf-8")
+    handler.setFormatter(logging.Formatter("%(message)s"))
+    log = logging.getLogger(f"surety.launch.{path}")
+    log.propagate = False
+    log.setLevel(logging.INFO)
+    log.handlers = [handler]
+    return log

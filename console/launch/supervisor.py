@@ -1,0 +1,148 @@
+"""`manage.py run`: the whole service in the foreground. Database first, then migrations, then everything else; stopped in the opposite order.
+
+The order of a stop, in seconds after the signal (20 is promised):
+
+    0    web and node are asked; the node drains for at most drain_seconds
+    15   what is left of them is killed; tasks worker and beat are asked
+    17   what is left of them is killed; PostgreSQL is asked for a fast shutdown
+    19.5 PostgreSQL is killed; its log makes good what its last checkpoint missed
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import signal
+import sys
+import time
+from pathlib import Path
+
+from broker_core.config import BrokerConfig
+from broker_core.transport import NODE_QUEUE, TASKS_QUEUE
+
+from .child import WIDTH, Child, Role, die_with_us
+from .home import check_ports, take_home, wait_for_leftovers
+from .postgres import EmbeddedPostgres
+from .readiness import is_ready
+from .refusal import CannotStart
+
+PYTHON = [sys.executable, "-u"]
+MANAGE = str(Path(__file__).parents[2] / "manage.py")
+CELERY_WORKER = ["--pool", "solo", "--without-gossip", "--without-mingle", "--without-heartbeat", "--loglevel", "INFO"]
+CELERY = [*PYTHON, "-m", "celery", "--quiet"]  # no banner
+NODE_COMMAND = [*CELERY, "-A", "broker_core.worker", "worker", *CELERY_WORKER, "--queues", NODE_QUEUE, "-n", "node@%h"]
+FIRST_DEADLINE, SECOND_DEADLINE, LAST_DEADLINE = 15.0, 17.0, 19.5
+READY_POLL_SECONDS = 0.5
+STILL_SECONDS = 15
+"""After this long without a ready node, say what is being waited for."""
+
+
+def roles(config: BrokerConfig) -> dict[str, Role]:
+    """All but the database, in the order in which they start."""
+    tasks = [*CELERY, "-A", "console.celery"]
+    schedule = ["--pidfile", "", "--loglevel", "INFO", "--schedule", str(config.home / "run" / "beat-schedule")]
+    listen = ["--host", config.bind, "--port", str(config.http_port), "--lifespan", "off", "--no-access-log", "--no-server-header"]
+    return {
+        "node": Role("node", NODE_COMMAND),
+        "worker": Role("worker", [*tasks, "worker", *CELERY_WORKER, "--queues", TASKS_QUEUE, "-n", "tasks@%h"]),
+        "beat": Role("beat", [*tasks, "beat", *schedule]),
+        "web": Role("web", [*PYTHON, "-m", "uvicorn", "console.asgi:application", *listen, "--timeout-graceful-shutdown", "5"]),
+    }
+
+
+def say(text: str) -> None:
+    print(f"{'surety':{WIDTH}} | {text}", flush=True)
+
+
+class Supervisor:
+    def __init__(self, config: BrokerConfig) -> None:
+        self._config = config
+        self._children: dict[str, Child] = {}
+        self._stop = asyncio.Event()
+
+    async def run(self) -> int:
+        """The exit code: 0 after an orderly stop, 1 if something had to be killed. Raises CannotStart."""
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, self._stop.set)
+        try:
+            await self._start()
+            await self._announce()
+            await self._stop.wait()
+        finally:
+            clean = await self._stop_all()
+        return 0 if clean else 1
+
+    async def _start(self) -> None:
+        if self._config.embedded:
+            await self._start_database()
+        if not self._stop.is_set():
+            await self._prepare_database()
+        for name, role in roles(self._config).items():
+            if not self._stop.is_set():
+                self._children[name] = Child(role, self._config.home)
+
+    async def _start_database(self) -> None:
+        postgres = EmbeddedPostgres(self._config.home)
+        postgres.prepare()
+        role = Role("postgres", postgres.command(), signal.SIGINT, signal.SIGINT, postgres.account)  # SIGINT: fast shutdown
+        child = self._children["postgres"] = Child(role, self._config.home)
+        began = time.monotonic()
+        while not self._stop.is_set() and not postgres.is_ready():
+            if child.restarts >= 3 and time.monotonic() - began < 60:
+                raise CannotStart(f"PostgreSQL does not start; its reasons are in {self._config.home / 'log' / 'postgres.log'}.")
+            await asyncio.sleep(0.05)
+
+    async def _prepare_database(self) -> None:
+        """Migrations, and the tables of Celery's transport; side by side, for they have nothing in common."""
+        migrate = self._run_once("migrate", [*PYTHON, MANAGE, "migrate", "--no-input", "--verbosity", "0"])
+        queues = self._run_once("queues", [*PYTHON, "-m", "broker_core.transport"])
+        codes = await asyncio.gather(migrate, queues)
+        if any(codes) and not self._stop.is_set():
+            raise CannotStart("The database could not be prepared; the reason is above.")
+
+    async def _run_once(self, name: str, command: list[str]) -> int:
+        """Its output goes to the terminal and to no log: the first run prints a password."""
+        process = await asyncio.create_subprocess_exec(*command, process_group=0, preexec_fn=die_with_us(signal.SIGKILL))
+        done, stopped = asyncio.create_task(process.wait(), name=name), asyncio.create_task(self._stop.wait())
+        await asyncio.wait([done, stopped], return_when=asyncio.FIRST_COMPLETED)
+        stopped.cancel()
+        if not done.done():
+            process.terminate()
+        return await done
+
+    async def _announce(self) -> None:
+        config, began = self._config, time.monotonic()
+        patient = True
+        while not self._stop.is_set():
+            ready, reason = await is_ready(config)
+            if ready:
+                say(f"ready: console http://{config.bind}:{config.http_port}/  STOMP {config.bind}:{config.stomp_port}")
+                if config.tls:
+                    say(f"       STOMP with TLS {config.bind}:{config.stomp_tls_port}")
+                say(f"       database {'embedded' if config.embedded else 'as in DATABASE_URL'}, files in {config.home}; Ctrl-C stops")
+                return
+            if patient and time.monotonic() - began > STILL_SECONDS:
+                patient = False
+                say(f"not ready yet: {reason}")
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._stop.wait(), READY_POLL_SECONDS)
+
+    async def _stop_all(self) -> bool:
+        began = time.monotonic()
+        if self._children:
+            say("stopping")
+        for names, deadline in ((("web", "node"), FIRST_DEADLINE), (("worker", "beat"), SECOND_DEADLINE), (("postgres",), LAST_DEADLINE)):
+            group = [self._children[name] for name in names if name in self._children]
+            await asyncio.gather(*(child.stop(began + deadline) for child in group))
+        if self._children:
+            say(f"stopped in {time.monotonic() - began:.1f} s")
+        return not any(child.killed for child in self._children.values())
+
+
+def run(config: BrokerConfig) -> int:
+    """Raises CannotStart."""
+    with take_home(config.home):
+        wait_for_leftovers(config.home)
+        check_ports(config)
+        return asyncio.run(Supervisor(config).run())

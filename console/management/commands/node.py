@@ -1,0 +1,24 @@
+"""`manage.py node`: one more node in the foreground, which stands by until the lease is free."""
+
+import os
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError
+
+from broker_core.config import BrokerConfig, ConfigError
+from console.launch.postgres import SOCKET_NAME
+from console.launch.supervisor import NODE_COMMAND
+
+
+class Command(BaseCommand):
+    help = "Run one more node in the foreground. It stands by and takes over when the node that serves is gone."
+    requires_system_checks: list[str] = []
+
+    def handle(self, **_options: Any) -> None:
+        try:
+            config = BrokerConfig.from_env()
+        except ConfigError as refusal:
+            raise CommandError(str(refusal), returncode=1) from refusal
+        if config.embedded and not (config.sockets / SOCKET_NAME).exists():
+            raise CommandError(f"No database runs on {config.home}: `make run` starts one, or set DATABASE_URL.", returncode=1)
+        os.execv(NODE_COMMAND[0], NODE_COMMAND)  # Celery handles the signals from here on
