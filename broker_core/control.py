@@ -1,0 +1,191 @@
+"""The administrator's door (R22): what operators and the scheduler ask of the node.
+
+Synchronous, on a cursor the caller passes, so that a request and its audit row are one transaction. The node applies a request in order
+with traffic and writes the answer in the same commit. A request that is malformed is refused here, before it costs the node anything;
+what depends on the destination's state (it exists, it is in use) only the node can know. Verifiers of client accounts are made here too.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from .engine.address import is_reserved, is_valid
+from .engine.commands import Direction
+from .engine.destination import BOUNDS, Settings
+from .scram import InvalidPassword, make_verifier
+
+__all__ = [
+    "DEADLINE_MS", "DIRECTIONS", "SETTINGS", "VERBS", "Answer", "InvalidPassword", "InvalidRequest", "answer", "default_settings",
+    "is_reserved", "make_verifier", "pending", "request",
+]  # fmt: skip
+
+SHARD = 0
+"""There is one shard so far; every key carries it (R18)."""
+DEADLINE_MS = 30_000
+DEADLINE_MS_MAX = 3_600_000
+"""An hour: longer than any operator waits, and than the scheduler's longest interval."""
+DEPTH_MAX = (1 << 63) - 1
+REQUESTED_BY_OCTETS_MAX = 255
+CHANNEL = "surety_control"
+"""The node listens here and asks for waiting requests when notified, and once a second in case a notification was missed."""
+DIRECTIONS = tuple(direction.name for direction in Direction)
+SETTINGS: Mapping[str, tuple[type, float, float]] = BOUNDS
+"""Of every setting of a destination: its type, least and greatest value."""
+
+
+class Cursor(Protocol):
+    """What this door needs of a DB-API cursor; Django's and psycopg's have it."""
+
+    def execute(self, query: str, params: Mapping[str, Any]) -> Any: ...
+    def fetchone(self) -> Any: ...
+    def fetchall(self) -> Any: ...
+
+
+class InvalidRequest(ValueError):
+    """The request can never be applied as it stands; the message is a sentence that says what to change."""
+
+
+@dataclass(slots=True, frozen=True)
+class Answer:
+    """What the node answered."""
+
+    done: bool
+    """False: refused; `result` says why under `reason`."""
+    result: dict[str, Any]
+
+
+@dataclass(slots=True, frozen=True)
+class Form:
+    """What a verb takes."""
+
+    addressed: bool
+    """It concerns one destination, whose address must be given."""
+    problem: Callable[[Mapping[str, Any]], str]
+    """A sentence that says what is wrong with the arguments, or nothing."""
+    reserved: bool = True
+    """May concern destinations of the broker itself."""
+
+
+def default_settings() -> dict[str, Any]:
+    """The settings of a destination that nobody has set."""
+    return Settings().as_dict()
+
+
+# -- arguments ----------------------------------------------------------------------------------------------------------------------
+def _settings(arguments: Mapping[str, Any]) -> str:
+    return Settings.problem(dict(arguments))
+
+
+def _changed_settings(arguments: Mapping[str, Any]) -> str:
+    return _settings(arguments) or ("" if arguments else f"an update names at least one setting; the settings are {', '.join(BOUNDS)}")
+
+
+def _direction(arguments: Mapping[str, Any]) -> str:
+    if set(arguments) == {"direction"} and arguments["direction"] in DIRECTIONS:
+        return ""
+    return f"name the direction: one of {', '.join(DIRECTIONS)}"
+
+
+def _depth(arguments: Mapping[str, Any]) -> str:
+    depth = arguments.get("depth")
+    if set(arguments) == {"depth"} and type(depth) is int and 0 <= depth <= DEPTH_MAX:
+        return ""
+    return "name the depth you saw, a whole number of messages: nobody should discard messages without knowing how many"
+
+
+def _numbers(arguments: Mapping[str, Any]) -> str:
+    for name, value in arguments.items():
+        if type(value) is not int or not 0 <= value <= DEPTH_MAX:
+            return f"{name} must be a whole number, 0 or greater"
+    return ""
+
+
+VERBS: Mapping[str, Form] = {
+    "create": Form(addressed=True, problem=_settings, reserved=False),
+    "update": Form(addressed=True, problem=_changed_settings),
+    "pause": Form(addressed=True, problem=_direction, reserved=False),
+    "resume": Form(addressed=True, problem=_direction, reserved=False),
+    "purge": Form(addressed=True, problem=_depth),
+    "destroy": Form(addressed=True, problem=_depth, reserved=False),
+    "expire": Form(addressed=False, problem=_numbers),
+    "reap": Form(addressed=False, problem=_numbers),
+    "ledger": Form(addressed=False, problem=_numbers),
+    "retain": Form(addressed=False, problem=_numbers),
+}
+"""The first six are operators' verbs, the rest the scheduler's."""
+
+
+# -- requests -----------------------------------------------------------------------------------------------------------------------
+def request(
+    cursor: Cursor, verb: str, address: str = "", arguments: Mapping[str, Any] | None = None, *, requested_by: str, deadline_ms: int = DEADLINE_MS
+) -> int:
+    """File a request; its number. Past `deadline_ms` from now, by the database's clock, the node refuses it. Raises InvalidRequest.
+
+    The node hears of it when the caller's transaction commits.
+    """
+    given = dict(arguments or {})
+    _check(verb, address, given, requested_by, deadline_ms)
+    cursor.execute(
+        """
+        WITH filed AS (
+            INSERT INTO surety.control_request (shard, verb, address, arguments, requested_by, deadline)
+            VALUES (%(shard)s, %(verb)s, %(address)s, %(arguments)s::jsonb, %(requested_by)s,
+                    (extract(epoch FROM clock_timestamp()) * 1000)::int8 + %(deadline_ms)s)
+            RETURNING request)
+        SELECT request, pg_notify(%(channel)s, request::text) FROM filed
+        """,
+        {
+            "shard": SHARD, "verb": verb, "address": address, "arguments": json.dumps(given), "requested_by": requested_by,
+            "deadline_ms": deadline_ms, "channel": CHANNEL,
+        },
+    )  # fmt: skip
+    return int(cursor.fetchone()[0])
+
+
+def answer(cursor: Cursor, request: int) -> Answer | None:
+    """The node's answer to a request; None: there is none yet. Raises InvalidRequest for a request that was never filed."""
+    cursor.execute(
+        """SELECT answered_at IS NOT NULL, done, coalesce(result, '{}')::text
+             FROM surety.control_request WHERE shard = %(shard)s AND request = %(request)s""",
+        {"shard": SHARD, "request": request},
+    )
+    row = cursor.fetchone()
+    if row is None:
+        raise InvalidRequest(f"there is no request {request}")
+    answered, done, result = row
+    return Answer(bool(done), json.loads(result)) if answered else None
+
+
+def pending(cursor: Cursor, verb: str) -> list[int]:
+    """Requests of this verb that wait for an answer and are not past their deadline, oldest first. At most 1,000."""
+    cursor.execute(
+        """SELECT request FROM surety.control_request
+            WHERE shard = %(shard)s AND answered_at IS NULL AND verb = %(verb)s
+              AND (deadline = 0 OR deadline > extract(epoch FROM clock_timestamp()) * 1000)
+            ORDER BY request LIMIT 1000""",
+        {"shard": SHARD, "verb": verb},
+    )
+    return [row[0] for row in cursor.fetchall()]
+
+
+def _check(verb: str, address: str, arguments: Mapping[str, Any], requested_by: str, deadline_ms: int) -> None:
+    form = VERBS.get(verb)
+    if form is None:
+        raise InvalidRequest(f"{verb!r} is not a verb; the verbs are {', '.join(VERBS)}")
+    if form.addressed and not is_valid(address):
+        raise InvalidRequest(
+            "the destination's name is not valid: give queue/<name> or topic/<name>, at most 255 octets, without control characters, * and >"
+        )
+    if not form.addressed and address:
+        raise InvalidRequest(f"{verb} concerns the whole broker: leave the destination out")
+    if form.addressed and not form.reserved and is_reserved(address):
+        raise InvalidRequest(f"{address} belongs to the broker and cannot be the object of {verb}: names that begin with mq. are reserved")
+    if problem := form.problem(arguments):
+        raise InvalidRequest(problem)
+    if not 0 < deadline_ms <= DEADLINE_MS_MAX:
+        raise InvalidRequest(f"the deadline must lie between 1 and {DEADLINE_MS_MAX} ms from now")
+    if not 0 < len(requested_by.encode("utf-8", "surrogatepass")) <= REQUESTED_BY_OCTETS_MAX:
+        raise InvalidRequest(f"say who asks, in at most {REQUESTED_BY_OCTETS_MAX} octets")
