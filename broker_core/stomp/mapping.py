@@ -1,0 +1,189 @@
+"""STOMP headers to engine values and back: what a SEND or SUBSCRIBE asks for, what a dead message tells, how a refusal reads."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from enum import Enum
+
+from broker_core.engine import address as addresses
+from broker_core.engine.commands import UNLIMITED_CREDIT
+from broker_core.engine.message import Encoding, Header, Reliability
+from broker_core.engine.refusal import Refusal
+
+from .escaping import canonical, header_line
+from .frames import Malformed
+from .limits import Limits
+
+RELIABILITIES = {
+    "best-effort": Reliability.BEST_EFFORT,
+    "express": Reliability.EXPRESS,
+    "reliable-np": Reliability.RELIABLE_NONPERSISTENT,
+    "reliable": Reliability.RELIABLE,
+    "assured": Reliability.ASSURED,
+}
+BROKERS_OWN = frozenset(
+    ("receipt", "transaction", "content-length", "message-id", "subscription", "ack", "redelivered", "timestamp", "receipt-id")
+)
+"""Headers of a SEND that are not kept: they concern its frame only, or are the broker's to state in MESSAGE and must not be forged."""
+INSTANT_MAX = (1 << 63) - 1
+"""Instants are 64-bit integers in the store."""
+KINDS_SERVED = frozenset(("queue",))
+"""Kinds of destinations that this listener serves so far."""
+
+
+def quoted(text: str) -> str:
+    """A peer's text inside an error: short, and without what could disturb a terminal or a log line."""
+    shown = "".join(letter if letter.isprintable() else "?" for letter in text[:80])
+    return f"'{shown}...'" if len(text) > 80 else f"'{shown}'"
+
+
+def address_of(destination: str) -> str:
+    """`/queue/orders` or `orders` to the canonical `queue/orders`. Raises Malformed."""
+    if destination.startswith("/"):
+        address = destination[1:]
+        kind = address.partition("/")[0]
+        if kind not in addresses.KINDS:
+            raise Malformed(f"destination {quoted(destination)} is none of /queue/NAME, /topic/NAME, /temp-queue/NAME, /temp-topic/NAME")
+    else:
+        address, kind = f"queue/{destination}", "queue"
+    if not addresses.is_valid(address):
+        raise Malformed(f"destination {quoted(destination)} is not valid: {Refusal.INVALID_DESTINATION.value}")
+    if kind not in KINDS_SERVED:
+        raise Malformed(f"destination {quoted(destination)} is not supported yet: only queues are")
+    return address
+
+
+# -- SEND ---------------------------------------------------------------------------------------------------------------------------
+def outgoing(headers: dict[str, str], client_id: str) -> tuple[str, Header]:
+    """The address and the shared part of messages sent with these headers. Raises Malformed, naming header and value."""
+    destination = headers.get("destination")
+    if destination is None:
+        raise Malformed("SEND needs header destination")
+    address = address_of(destination)
+    for name in ("transaction", "delay"):
+        if name in headers:
+            raise Malformed(f"header {name} of SEND is not supported yet")
+    header = Header(
+        octets=canonical({name: value for name, value in headers.items() if name not in BROKERS_OWN}),
+        priority=_priority(headers.get("priority", "4")),
+        reliability=_reliability(headers),
+        expiration=_instant(headers.get("expires", "0")),
+        encoding=Encoding.STOMP,
+        client_id=client_id,
+    )
+    return address, header
+
+
+def _priority(value: str) -> int:
+    if len(value) != 1 or value not in "0123456789":
+        raise Malformed(f"header priority is {quoted(value)}, not a digit 0 to 9")
+    return int(value)
+
+
+def _instant(value: str) -> int:
+    if not (value.isascii() and value.isdigit() and len(value) <= 19 and int(value) <= INSTANT_MAX):
+        raise Malformed(f"header expires is {quoted(value)}, not an instant in milliseconds since 1970 (0: never)")
+    return int(value)
+
+
+def _reliability(headers: dict[str, str]) -> Reliability:
+    """R23: without `persistent` a message is express, with it assured; `reliability` says it exactly and wins."""
+    persistent = flag(headers, "persistent")
+    named = headers.get("reliability")
+    if named is None:
+        return Reliability.ASSURED if persistent else Reliability.EXPRESS
+    level = RELIABILITIES.get(named)
+    if level is None:
+        raise Malformed(f"header reliability is {quoted(named)}, none of {', '.join(RELIABILITIES)}")
+    return level
+
+
+def flag(headers: dict[str, str], name: str) -> bool:
+    """A header that is `true` or `false`, in any case; absent: false."""
+    value = headers.get(name, "false").lower()
+    if value not in ("true", "false"):
+        raise Malformed(f"header {name} is {quoted(headers[name])}, neither true nor false")
+    return value == "true"
+
+
+# -- SUBSCRIBE ----------------------------------------------------------------------------------------------------------------------
+class Acknowledge(Enum):
+    """STOMP 1.2, "SUBSCRIBE ack Header"."""
+
+    AUTO = "auto"
+    CLIENT = "client"
+    CLIENT_INDIVIDUAL = "client-individual"
+
+
+@dataclass(slots=True)
+class Subscribe:
+    """What a SUBSCRIBE asks for."""
+
+    address: str
+    destination: str
+    """As the client wrote it."""
+    acknowledge: Acknowledge
+    credit: int
+
+
+def subscribing(headers: dict[str, str], limits: Limits) -> Subscribe:
+    """Raises Malformed, naming header and value."""
+    destination = headers.get("destination")
+    if destination is None:
+        raise Malformed("SUBSCRIBE needs header destination")
+    address = address_of(destination)
+    for name in ("selector", "durable-subscription-name", "durable-subscriber-name", "activemq.subscriptionName"):
+        if name in headers:
+            raise Malformed(f"header {name} of SUBSCRIBE is not supported yet")
+    for name in ("browser", "no-local", "activemq.noLocal", "shared", "exclusive", "activemq.exclusive"):
+        if flag(headers, name):
+            raise Malformed(f"header {name} of SUBSCRIBE is not supported yet")
+    named = headers.get("ack", "auto")
+    try:
+        acknowledge = Acknowledge(named)
+    except ValueError:
+        raise Malformed(f"header ack is {quoted(named)}, none of auto, client, client-individual") from None
+    credit = UNLIMITED_CREDIT if acknowledge is Acknowledge.AUTO else _prefetch(headers, limits)
+    return Subscribe(address, destination, acknowledge, credit)
+
+
+def _prefetch(headers: dict[str, str], limits: Limits) -> int:
+    """Zero means what it meant where the header comes from: no limit for RabbitMQ's prefetch-count, as few as possible for ActiveMQ's."""
+    for name, zero in (("prefetch-count", limits.prefetch_max), ("activemq.prefetchSize", 1)):
+        value = headers.get(name)
+        if value is not None:
+            if not (value.isascii() and value.isdigit() and len(value) <= 18):
+                raise Malformed(f"header {name} is {quoted(value)}, not a number of messages")
+            return min(int(value), limits.prefetch_max) or zero
+    return limits.prefetch_default
+
+
+# -- MESSAGE ------------------------------------------------------------------------------------------------------------------------
+def annotation_lines(annotations: str, version: str) -> bytes:
+    """What the broker added to a message (reason, time, origin of a dead message) as header lines, each ended by LF."""
+    lines = []
+    for name, value in json.loads(annotations).items():
+        line = header_line(name, value if isinstance(value, str) else json.dumps(value), version)
+        lines.append(line + "\n" if line else "")
+    return "".join(lines).encode()
+
+
+# -- ERROR --------------------------------------------------------------------------------------------------------------------------
+REFUSALS: dict[Refusal, str] = {
+    Refusal.INVALID_DESTINATION: "invalid destination",
+    Refusal.NO_SUCH_DESTINATION: "no such destination",
+    Refusal.DESTINATION_PAUSED: "destination paused",
+    Refusal.DESTINATION_EXISTS: "destination exists",
+    Refusal.DESTINATION_IN_USE: "destination in use",
+    Refusal.DESTINATION_RESERVED: "destination reserved",
+    Refusal.LINK_IN_USE: "subscription id in use",
+    Refusal.NO_SUCH_LINK: "no such subscription",
+    Refusal.NO_SUCH_DELIVERY: "no such delivery",
+    Refusal.MESSAGE_TOO_LARGE: "message too large",
+    Refusal.TOO_MANY_UNSETTLED: "too many unacknowledged messages",
+    Refusal.INVALID_SETTING: "invalid setting",
+    Refusal.REQUEST_EXPIRED: "request expired",
+    Refusal.NOT_SUPPORTED: "not supported",
+}
+"""The `message` header of the ERROR for each refusal; its body is the refusal's sentence and the particulars."""

@@ -1,0 +1,177 @@
+"""The subscriptions of one connection: SUBSCRIBE, UNSUBSCRIBE, ACK and NACK to engine commands.
+
+An acknowledgement of a delivery that was never made is an ERROR. One of a delivery that was made here and is settled already is not: clients
+acknowledge twice, and out of order in cumulative mode; it changes nothing, and its receipt, if asked for, is given.
+After UNSUBSCRIBE what was outstanding is back in the queue: such an ACK is ignored, but a receipt for it would be a lie and is refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from broker_core.engine.commands import Attach, Detach, Settle, Sync
+from broker_core.engine.effects import Outcome
+
+from .frames import Malformed
+from .limits import Limits
+from .link import Link
+from .mapping import Acknowledge, quoted, subscribing
+
+LINKS_PER_PEER = 65536
+"""The engine's number of a link is peer * 65536 + n: so many links can be told apart on one connection."""
+
+
+class Unsubscribed:
+    """The token of a Detach: the link is forgotten when it is confirmed; until then its deliveries may still arrive."""
+
+    __slots__ = ("link", "receipt")
+
+    def __init__(self, link: int, receipt: bytes | None) -> None:
+        self.link = link
+        self.receipt = receipt
+
+
+class Receipt:
+    """The token of what is not a SEND: the receipt header as on the wire."""
+
+    __slots__ = ("receipt",)
+
+    def __init__(self, receipt: bytes) -> None:
+        self.receipt = receipt
+
+
+class Subscriptions:
+    """Keyed three ways: by the client's id, by our number in the ack header, by the engine's link."""
+
+    def __init__(self, peer: int, limits: Limits, version: str, instance: str) -> None:
+        self._peer = peer
+        self._limits = limits
+        self._version = version
+        self._instance = instance
+        self._count = 0
+        self._by_id: dict[tuple[str, str], Link] = {}
+        self._by_number: dict[bytes, Link] = {}
+        self._by_link: dict[int, Link] = {}
+
+    def __len__(self) -> int:
+        return len(self._by_id)
+
+    def link(self, link: int) -> Link | None:
+        """The subscription with the engine's number `link`, also while it is being closed."""
+        return self._by_link.get(link)
+
+    # -- opening and closing ------------------------------------------------------------------------------------------------------------
+    def subscribe(self, headers: dict[str, str], token: Receipt | None) -> Attach:
+        wanted = subscribing(headers, self._limits)
+        subscription = headers.get("id")
+        if subscription is None and self._version != "1.0":
+            raise Malformed("SUBSCRIBE needs header id")
+        # 1.0 leaves the id to the client's taste; without one the destination names the subscription.
+        key = ("destination", wanted.destination) if subscription is None else ("id", subscription)
+        if key in self._by_id:
+            raise Malformed(f"a subscription with {key[0]} {quoted(key[1])} is open on this connection")
+        if len(self._by_link) >= self._limits.subscriptions_max:
+            raise Malformed(f"more than {self._limits.subscriptions_max} subscriptions on one connection")
+        number, wire = self._next_number()
+        link = Link(number, wire, subscription, wanted.destination, wanted.acknowledge, self._version, self._instance)
+        self._by_id[key] = self._by_number[b"%d" % number] = self._by_link[wire] = link
+        return Attach(
+            self._peer, wire, wanted.address, token, wanted.credit, replenish=True, presettled=wanted.acknowledge is Acknowledge.AUTO
+        )
+
+    def _next_number(self) -> tuple[int, int]:
+        while True:
+            self._count += 1
+            link = self._peer * LINKS_PER_PEER + self._count % LINKS_PER_PEER
+            if link not in self._by_link:
+                return self._count, link
+
+    def unsubscribe(self, headers: dict[str, str], receipt: bytes | None) -> Detach:
+        subscription, destination = headers.get("id"), headers.get("destination")
+        if subscription is not None:
+            key = ("id", subscription)
+        elif destination is not None and self._version == "1.0":
+            key = ("destination", destination)
+        else:
+            raise Malformed("UNSUBSCRIBE needs header id")
+        link = self._by_id.get(key)
+        if link is None:
+            raise Malformed(f"no subscription with {key[0]} {quoted(key[1])} is open on this connection")
+        return self._close(key, link, receipt)
+
+    def close_all(self) -> list[Detach]:
+        return [self._close(key, link, None) for key, link in list(self._by_id.items())]
+
+    def _close(self, key: tuple[str, str], link: Link, receipt: bytes | None) -> Detach:
+        del self._by_id[key]
+        del self._by_number[b"%d" % link.number]
+        return Detach(self._peer, link.link, Unsubscribed(link.link, receipt))
+
+    def forget(self, link: int) -> None:
+        """The Detach is confirmed: nothing more will come for it."""
+        self._by_link.pop(link, None)
+
+    # -- acknowledgements ---------------------------------------------------------------------------------------------------------------
+    def settle_by_id(self, ack: bytes, outcome: Outcome, token: Receipt | None, commands: list[Any]) -> None:
+        """1.2: `ack` is what the MESSAGE's ack header said, `<number>.<tag>`."""
+        number, _, digits = ack.partition(b".")
+        link = self._by_number.get(number)
+        if not digits.isdigit() or len(digits) > 18:
+            raise Malformed(f"id {quoted(ack.decode('utf-8', 'replace'))} names no delivery of this connection")
+        tag = int(digits)
+        if link is not None and 0 < tag <= link.delivered:
+            self._settle(link, tag, outcome, token, commands)
+        elif link is None and number.isdigit() and len(number) <= 18 and 0 < int(number) <= self._count:
+            if token is not None:
+                raise Malformed(f"id {quoted(ack.decode())} is of a subscription that is closed: the message went back to its queue")
+        else:
+            raise Malformed(f"id {quoted(ack.decode())} names no delivery of this connection")
+
+    def settle(self, command: str, headers: dict[str, str], token: Receipt | None, commands: list[Any]) -> None:
+        """ACK or NACK with the headers of its version."""
+        outcome = Outcome.ACCEPTED if command == "ACK" else Outcome.FAILED
+        if "transaction" in headers:
+            raise Malformed(f"header transaction of {command} is not supported yet")
+        if self._version == "1.2":
+            ack = headers.get("id")
+            if ack is None:
+                raise Malformed(f"{command} needs header id")
+            self.settle_by_id(ack.encode(), outcome, token, commands)
+            return
+        message_id, subscription = headers.get("message-id"), headers.get("subscription")
+        if message_id is None:
+            raise Malformed(f"{command} needs header message-id")
+        candidates: Iterable[Link] = self._by_id.values()
+        if subscription is not None:
+            link = self._by_id.get(("id", subscription))
+            if link is None:
+                raise Malformed(f"no subscription with id {quoted(subscription)} is open on this connection")
+            candidates = (link,)
+        elif self._version != "1.0":
+            raise Malformed(f"{command} needs header subscription")
+        for link in candidates:
+            tag = link.take(message_id)
+            if tag is not None:
+                self._settle(link, tag, outcome, token, commands)
+                return
+        if not any(link.was_delivered(message_id) for link in candidates):
+            raise Malformed(f"message-id {quoted(message_id)} names no delivery of this connection")
+        if token is not None:
+            commands.append(Sync(self._peer, token))
+
+    def _settle(self, link: Link, tag: int, outcome: Outcome, token: Receipt | None, commands: list[Any]) -> None:
+        """One Settle for a run of acknowledgements of a link: clients send them in bursts, the engine takes them as one."""
+        last = commands[-1] if commands else None
+        if token is None and last.__class__ is Settle and last.link == link.link and last.outcome is outcome and last.token is None:
+            if not link.cumulative:
+                last.tags.append(tag)  # type: ignore[attr-defined]  # the list made below
+            elif tag > last.upto:
+                last.upto = tag
+        elif link.cumulative:
+            commands.append(Settle(self._peer, link.link, (), tag, outcome, token))
+        elif link.presettled:
+            if token is not None:
+                commands.append(Sync(self._peer, token))
+        else:
+            commands.append(Settle(self._peer, link.link, [tag], 0, outcome, token))
