@@ -25,7 +25,8 @@ from broker_core.engine.message import Message
 from broker_core.engine.progress import BLOCK
 from broker_core.engine.recovered import LedgerRow, Recovered
 
-__all__ = ["BLOCK", "CommitLost", "ControlRequest", "LedgerRow", "Recovered", "SpaceExhausted", "Store"]
+__all__ = ["BLOCK", "CommitLost", "ControlRequest", "LedgerRow", "Recovered", "SegmentMissing", "SpaceExhausted", "Store"]
+
 
 class CommitLost(Exception):
     """It is not known whether the commit is durable. The node must forget everything and recover under a new epoch."""
@@ -33,6 +34,10 @@ class CommitLost(Exception):
 
 class SpaceExhausted(Exception):
     """The database has no room for this commit; nothing was written. Try the same commit again when there is room."""
+
+
+class SegmentMissing(Exception):
+    """A read named a segment that is gone: a bug of the engine, which must keep a segment it reads from being dropped (R7)."""
 
 
 @dataclass(slots=True)

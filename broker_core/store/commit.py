@@ -1,0 +1,153 @@
+"""The group commit (R10): one implicit transaction of the simple query protocol, two round trips, or one if there is little to say."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+
+from broker_core.engine.effects import (
+    RETAINED,
+    Commit,
+    Copy,
+    Definition,
+    DestinationDefined,
+    DestinationDestroyed,
+    SegmentClosed,
+    SubscriptionDefined,
+)
+from broker_core.engine.message import Message, StoredBody
+
+from .ledger import Ledger
+from .rows import COLUMNS, RowPacker, text_octets
+from .segments import message_table, spill_table
+
+INLINE_ROWS = 3
+"""So few rows travel as literals in the statement itself, which saves a round trip (measured: 0.33 against 0.45 ms for one, even at five)."""
+INLINE_OCTETS = 16 * 1024
+"""Literals are hexadecimal and parsed; beyond this COPY is quicker."""
+
+
+def literal(text: str) -> bytes:
+    """A string literal; standard_conforming_strings is on."""
+    return b"'" + text_octets(text).replace(b"'", b"''") + b"'"
+
+
+def _text(text: str) -> bytes:
+    return literal(text) if text else b"NULL"
+
+
+def _json(value: object) -> bytes:
+    return literal(json.dumps(value)) + b"::jsonb"
+
+
+def _octets(octets: bytes) -> bytes:
+    return b"'\\x" + octets.hex().encode() + b"'"
+
+
+class CommitBuilder:
+    """Turns commits into statements and COPY streams."""
+
+    def __init__(self, shard: int, ledger: Ledger) -> None:
+        self._shard, self._ledger = shard, ledger
+        self._packer = RowPacker()
+
+    def build(self, commit: Commit) -> tuple[bytes, list[Iterator[bytes]], int]:
+        """The statements, in order the streams for the COPYs among them, and the octets that the messages weigh."""
+        parts: list[bytes] = []
+        streams: list[Iterator[bytes]] = []
+        if not commit.synchronous:
+            parts.append(b"SET LOCAL synchronous_commit = off")
+        if commit.messages:
+            self._insert(message_table(self._shard, commit.segment), commit.messages, parts, streams)
+            self._reference(commit, parts)
+        if commit.spilled:
+            self._insert(spill_table(self._shard, commit.segment), commit.spilled, parts, streams)
+        for copy in commit.copies:
+            parts.append(self._copy(copy, commit.segment))
+        for definition in commit.definitions:
+            parts.extend(self._define(definition))
+        for request, done, result in commit.answers:
+            parts.append(
+                b"UPDATE surety.control_request SET answered_at = clock_timestamp(), done = %b, result = %b WHERE shard = %d AND request = %d"
+                % (b"true" if done else b"false", _json(result), self._shard, request)
+            )
+        weight = sum(message.size for message in commit.messages) + sum(copy.target.size for copy in commit.copies)
+        parts.append(self._ledger.statement(commit, weight))
+        return b";".join(parts), streams, weight
+
+    def _insert(self, table: str, messages: list[Message], parts: list[bytes], streams: list[Iterator[bytes]]) -> None:
+        if len(messages) <= INLINE_ROWS and sum(message.size for message in messages) <= INLINE_OCTETS:
+            parts.append(f"INSERT INTO {table}({COLUMNS})VALUES".encode() + b",".join(map(_values, messages)))
+        else:
+            parts.append(f"COPY {table}({COLUMNS}) FROM STDIN (FORMAT binary)".encode())
+            streams.append(self._packer.pieces(messages))
+
+    def _reference(self, commit: Commit, parts: list[bytes]) -> None:
+        large = [message.body.body for message in commit.messages if type(message.body) is StoredBody]
+        if large:
+            rows = ",".join(f"({self._shard},{commit.segment},{body})" for body in large)
+            parts.append(f"INSERT INTO surety.body_reference(shard,segment,body)VALUES{rows} ON CONFLICT DO NOTHING".encode())
+
+    def _copy(self, copy: Copy, segment: int) -> bytes:
+        """R15: the source's octets, encoding and body under the target's header."""
+        destination, lane, position = copy.source
+        target, header = copy.target, copy.target.header
+        where = f"destination = {destination} AND priority = {lane} AND position = {position}"
+        source = message_table(self._shard, copy.segment)
+        if copy.segment == RETAINED:
+            source, where = "surety.retained", f"shard = {self._shard} AND {where}"
+        table = message_table(self._shard, segment)
+        return (
+            f"WITH copied AS (INSERT INTO {table}({COLUMNS}) SELECT {target.sequence},{target.position},{target.accepted_at},{target.destination},size,"
+            f"body,stored_body,{header.expiration},{header.priority},{header.reliability:d},encoding,NULL,"
+        ).encode() + (
+            b"%b,%b,%b" % (_text(header.message_id), _text(header.client_id), _text(header.annotations))
+            + f",headers FROM {source} WHERE {where} RETURNING stored_body) "
+            f"INSERT INTO surety.body_reference(shard,segment,body) SELECT {self._shard},{segment},stored_body FROM copied "
+            "WHERE stored_body IS NOT NULL ON CONFLICT DO NOTHING".encode()
+        )
+
+    def _define(self, definition: Definition) -> list[bytes]:
+        shard = self._shard
+        if isinstance(definition, DestinationDefined):
+            return [
+                b"INSERT INTO surety.destination(shard,destination,address,created_at,automatic,state,settings)VALUES(%d,%d,%b,%d,%b,%d,%b)"
+                b"ON CONFLICT(shard,destination)DO UPDATE SET address=excluded.address,created_at=excluded.created_at,automatic=excluded.automatic,"
+                b"state=excluded.state,settings=excluded.settings"
+                % (
+                    shard, definition.destination, literal(definition.address), definition.created_at,
+                    b"true" if definition.automatic else b"false", definition.state, _json(definition.settings),
+                )
+            ]  # fmt: skip
+        if isinstance(definition, DestinationDestroyed):
+            where = f"SET destroyed_at = clock_timestamp() WHERE shard = {shard} AND destination = {definition.destination}"
+            return [f"UPDATE surety.destination {where}".encode(), f"UPDATE surety.subscription {where}".encode()]
+        if isinstance(definition, SubscriptionDefined):
+            return [
+                b"INSERT INTO surety.subscription(shard,subscription,destination,name,client_id)VALUES(%d,%d,%d,%b,%b)"
+                b"ON CONFLICT(shard,subscription)DO UPDATE SET destination=excluded.destination,name=excluded.name,client_id=excluded.client_id"
+                % (shard, definition.subscription, definition.destination, literal(definition.name), literal(definition.client_id))
+            ]
+        assert isinstance(definition, SegmentClosed), definition
+        return [self._close(definition)]
+
+    def _close(self, closed: SegmentClosed) -> bytes:
+        rows = [(destination, lane, first, last) for (destination, lane), (first, last) in closed.lanes.items()]
+        columns = ["{" + ",".join(map(str, column)) + "}" for column in zip(*rows, strict=True)] or ["{}"] * 4
+        destinations, lanes, firsts, lasts = columns
+        return (
+            f"UPDATE surety.segment SET last_sequence = {closed.last_sequence}, destinations = '{destinations}', lanes = '{lanes}', "
+            f"firsts = '{firsts}', lasts = '{lasts}', closed_at = clock_timestamp() WHERE shard = {self._shard} AND segment = {closed.segment}"
+        ).encode()
+
+
+def _values(message: Message) -> bytes:
+    """A row of VALUES in the order of COLUMNS."""
+    header, body = message.header, message.body
+    assert body is not None, f"message {message.sequence} has no body to store"
+    bodies = b"NULL,%d" % body.body if isinstance(body, StoredBody) else _octets(body) + b",NULL"
+    return b"(%d,%d,%d,%d,%d,%b,%d,%d,%d,%d,NULL,%b,%b,%b,%b)" % (
+        message.sequence, message.position, message.accepted_at, message.destination, message.size, bodies,
+        header.expiration, header.priority, header.reliability, header.encoding,
+        _text(header.message_id), _text(header.client_id), _text(header.annotations), _octets(header.octets),
+    )  # fmt: skip

@@ -1,0 +1,141 @@
+"""The lease of a shard (R11): a session advisory lock held by the very connection that commits, and an epoch raised at every acquisition.
+
+Only the connection that can commit holds the lock, so the lease dies with the node and fencing costs nothing per commit. A second connection writes a
+heartbeat by the database's clock every second; a standby that sees it 3 s old terminates the holder's backends and acquires. Whoever serves must stop
+speaking when `last_proof_monotonic` is 2 s old: a second before anybody else may begin.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable
+
+import psycopg
+from psycopg import AsyncConnection
+
+from .queries import QUERIES
+from .wire import Wire
+
+LOCK = 0x5355_5245
+"""First key of the advisory lock, "SURE" in ASCII; the second is the shard."""
+HEARTBEAT_SECONDS = 1.0
+STALE_SECONDS = 3.0
+"""A heartbeat this old has missed three: the holder is dead, stopped or cut off."""
+SILENCE_SECONDS = 2.0
+"""Outputs stop when the last proof is this old: STALE_SECONDS less one heartbeat for the standby's poll and clock."""
+STANDBY_POLL_SECONDS = 0.5
+
+Sleep = Callable[[float], Awaitable[None]]
+
+
+class LeaseLost(Exception):
+    """Another node has the lease, or the connection that held it is gone."""
+
+
+def connection_settings(epoch: int, shard: int) -> str:
+    """Run once on every connection of a node: what a takeover looks for, and what the generated statements rely on."""
+    return (
+        f"SET application_name = 'surety shard {shard} epoch {epoch}'; SET standard_conforming_strings = on; SET client_encoding = 'UTF8'; "
+        "SET idle_in_transaction_session_timeout = '2s'; SET jit = off"
+    )
+
+
+async def connect(dsn: str) -> AsyncConnection[tuple[object, ...]]:
+    """A direct connection; on TCP a peer that vanished is noticed within 10 s even if nothing is sent."""
+    return await AsyncConnection.connect(dsn, autocommit=True, keepalives_idle=5, keepalives_interval=2, keepalives_count=2, tcp_user_timeout=10_000)
+
+
+class Lease:
+    """Held from `acquire` until `release`, or until `lost` is set."""
+
+    def __init__(self, dsn: str, node: str, shard: int, connection: AsyncConnection[tuple[object, ...]], epoch: int, clock_ms: int) -> None:
+        self.dsn, self.node, self.shard = dsn, node, shard
+        self.epoch = epoch
+        """The term; higher than that of any holder before."""
+        self.clock_ms = clock_ms
+        """The database's clock at acquisition, ms since the epoch (R12); `acquired_monotonic` is the same instant on ours."""
+        self.acquired_monotonic = time.monotonic()
+        self.last_proof_monotonic = self.acquired_monotonic
+        """When the last commit or heartbeat that succeeded was sent."""
+        self.lost = asyncio.Event()
+        """Set when the lease is known to be lost."""
+        self._connection = connection
+        self.writer = Wire(connection.pgconn)
+        """The connection that holds the lock: the only one that commits."""
+        self._heartbeat_connection: AsyncConnection[tuple[object, ...]] | None = None
+        self._heartbeats: asyncio.Task[None] | None = None
+
+    @classmethod
+    async def acquire(cls, dsn: str, node: str, shard: int = 0, sleep: Sleep = asyncio.sleep) -> Lease:
+        """Wait, as long as it takes, until the lease is ours. Raises psycopg.Error when the database cannot be asked."""
+        connection = await connect(dsn)
+        try:
+            while not await cls._try_lock(connection, shard):
+                await sleep(STANDBY_POLL_SECONDS)
+            keys = {"node": node, "shard": shard}
+            row = await (await connection.execute(QUERIES["lease_raise_epoch"], keys)).fetchone()
+            assert row is not None, f"no lease row for shard {shard}: the schema is not migrated"
+            epoch, clock_ms = row
+            assert isinstance(epoch, int) and isinstance(clock_ms, int)
+            await connection.execute(connection_settings(epoch, shard).encode())
+            await connection.execute("SET synchronous_commit = on")
+            lease = cls(dsn, node, shard, connection, epoch, clock_ms)
+        except BaseException:
+            await connection.close()
+            raise
+        try:
+            await lease._start(sleep)
+        except BaseException:
+            await lease.release()
+            raise
+        return lease
+
+    @staticmethod
+    async def _try_lock(connection: AsyncConnection[tuple[object, ...]], shard: int) -> bool:
+        keys = {"lock": LOCK, "shard": shard, "seconds": STALE_SECONDS}
+        row = await (await connection.execute(QUERIES["lease_try_lock"], keys)).fetchone()
+        if row == (True,):
+            return True
+        await connection.execute(QUERIES["lease_terminate_stale"], keys)
+        return False
+
+    def proved(self, sent_monotonic: float) -> None:
+        """A commit that was sent then has succeeded: the lease was ours at some instant after it."""
+        self.last_proof_monotonic = max(self.last_proof_monotonic, sent_monotonic)
+
+    def is_fresh(self, now_monotonic: float) -> bool:
+        """True while outputs may leave."""
+        return not self.lost.is_set() and now_monotonic - self.last_proof_monotonic < SILENCE_SECONDS
+
+    async def release(self) -> None:
+        """Give the lease up at once: the next node need not wait for the heartbeat to grow old."""
+        self.lost.set()
+        if self._heartbeats is not None:
+            self._heartbeats.cancel()
+            await asyncio.gather(self._heartbeats, return_exceptions=True)
+        self.writer.detach()
+        await self._connection.close()
+        if self._heartbeat_connection is not None:
+            await self._heartbeat_connection.close()
+
+    async def _start(self, sleep: Sleep) -> None:
+        self._heartbeat_connection = await connect(self.dsn)
+        await self._heartbeat_connection.execute(connection_settings(self.epoch, self.shard).encode())
+        self._heartbeats = asyncio.create_task(self._beat(self._heartbeat_connection, sleep), name=f"heartbeat of shard {self.shard}")
+
+    async def _beat(self, connection: AsyncConnection[tuple[object, ...]], sleep: Sleep) -> None:
+        keys = {"shard": self.shard, "epoch": self.epoch}
+        try:
+            while True:
+                sent = time.monotonic()
+                beaten = await connection.execute(QUERIES["lease_heartbeat"], keys)
+                # The row is ours, but is the lock? A writer that the server ended takes the lock with it.
+                if beaten.rowcount != 1 or self.writer.broken is not None:
+                    return
+                self.proved(sent)
+                await sleep(HEARTBEAT_SECONDS)
+        except psycopg.Error:
+            return  # `lost` says it; the cause is the database's connection, which the commit path reports
+        finally:
+            self.lost.set()

@@ -1,0 +1,185 @@
+-- Every statement of the store but the group commit's and those that name free-standing tables, which are generated.
+-- %(shard)s and %(epoch)s are the lease's.
+
+-- name: lease_try_lock
+SELECT pg_try_advisory_lock(%(lock)s, %(shard)s)
+
+-- name: lease_raise_epoch
+-- The engine's clock starts here (R12), in ms.
+UPDATE surety.lease
+SET epoch = epoch + 1, holder_pid = pg_backend_pid(), node = %(node)s, acquired_at = clock_timestamp(), heartbeat_at = clock_timestamp()
+WHERE shard = %(shard)s
+RETURNING epoch, (extract(epoch FROM clock_timestamp()) * 1000)::int8
+
+-- name: lease_heartbeat
+UPDATE surety.lease SET heartbeat_at = clock_timestamp() WHERE shard = %(shard)s AND epoch = %(epoch)s
+
+-- name: lease_terminate_stale
+-- Backends of a holder whose heartbeat is too old: the lock's owner, if the lease names it or it has done nothing since it took the lock, and with it
+-- everything else it left running under its epoch.
+WITH stale AS (
+    SELECT epoch, holder_pid FROM surety.lease
+    WHERE shard = %(shard)s AND coalesce(heartbeat_at < clock_timestamp() - make_interval(secs => %(seconds)s), true)
+), locked AS (
+    SELECT l.pid FROM pg_locks l, pg_stat_activity a, stale
+    WHERE l.locktype = 'advisory' AND l.classid = %(lock)s AND l.objid = %(shard)s AND l.objsubid = 2 AND l.granted
+      AND l.database = (SELECT oid FROM pg_database WHERE datname = current_database())
+      AND a.pid = l.pid
+      AND (l.pid = stale.holder_pid OR a.state_change < clock_timestamp() - make_interval(secs => %(seconds)s))
+)
+SELECT pid, pg_terminate_backend(pid) FROM (
+    SELECT pid FROM locked
+    UNION
+    SELECT a.pid FROM pg_stat_activity a, stale
+    WHERE a.datname = current_database() AND a.application_name = format('surety shard %%s epoch %%s', %(shard)s, stale.epoch) AND EXISTS (SELECT FROM locked)
+) AS ended
+
+-- name: fence
+-- Held to the end of the transaction: nobody raises the epoch meanwhile (R11). A key share, so that the heartbeat passes.
+SELECT epoch FROM surety.lease WHERE shard = %(shard)s AND epoch = %(epoch)s FOR KEY SHARE
+
+-- name: segments
+SELECT segment, spill, last_sequence, destinations, lanes, firsts, lasts, compacting, compacted FROM surety.segment WHERE shard = %(shard)s ORDER BY segment
+
+-- name: segment_add
+INSERT INTO surety.segment (shard, segment) VALUES (%(shard)s, %(segment)s)
+
+-- name: segment_add_spill
+UPDATE surety.segment SET spill = true WHERE shard = %(shard)s AND segment = %(segment)s
+
+-- name: segment_remove
+DELETE FROM surety.segment WHERE shard = %(shard)s AND segment = %(segment)s
+
+-- name: segment_spill_cleared
+UPDATE surety.segment SET spill = false WHERE shard = %(shard)s AND spill
+
+-- name: segment_compacting
+UPDATE surety.segment SET compacting = true WHERE shard = %(shard)s AND segment = %(segment)s
+
+-- name: segment_compacted
+UPDATE surety.segment SET compacted = true, compacting = false WHERE shard = %(shard)s AND segment = %(segment)s
+
+-- name: ledger_segments
+SELECT segment, last_number FROM surety.ledger_segment WHERE shard = %(shard)s ORDER BY segment
+
+-- name: ledger_segment_add
+INSERT INTO surety.ledger_segment (shard, segment) VALUES (%(shard)s, %(segment)s)
+
+-- name: checkpoint_read
+SELECT number, at, sequence, segment, segment_rows, segment_octets FROM surety.checkpoint WHERE shard = %(shard)s
+
+-- name: lanes_read
+SELECT destination, lane, tail, segment, segment_first FROM surety.lane WHERE shard = %(shard)s
+
+-- name: cursors_read
+SELECT subscription, lane, floor, offered FROM surety.cursor WHERE shard = %(shard)s
+
+-- name: blocks_read
+SELECT subscription, lane, block, bits FROM surety.block WHERE shard = %(shard)s
+
+-- name: failures_read
+SELECT subscription, lane, position, failures FROM surety.failure WHERE shard = %(shard)s
+
+-- name: counters_read
+SELECT destination, octets, accepted, settled, dead, expired, redelivered FROM surety.counter WHERE shard = %(shard)s
+
+-- name: destinations_read
+SELECT destination, address, created_at, automatic, state, settings FROM surety.destination
+WHERE shard = %(shard)s AND destroyed_at IS NULL ORDER BY destination
+
+-- name: subscriptions_read
+SELECT subscription, destination, name, client_id FROM surety.subscription WHERE shard = %(shard)s AND destroyed_at IS NULL ORDER BY subscription
+
+-- name: clock
+SELECT (extract(epoch FROM clock_timestamp()) * 1000)::int8
+
+-- name: highest_numbers
+SELECT
+    (SELECT coalesce(max(destination), 0) FROM surety.destination WHERE shard = %(shard)s),
+    (SELECT coalesce(max(subscription), 0) FROM surety.subscription WHERE shard = %(shard)s)
+
+-- name: retained_ranges
+SELECT destination, priority, min(position), max(position) FROM surety.retained WHERE shard = %(shard)s GROUP BY destination, priority
+
+-- name: retained_uncompact
+-- What an interrupted compaction copied: its segment is still there and speaks for itself.
+DELETE FROM surety.retained WHERE shard = %(shard)s AND segment = ANY(%(segments)s)
+
+-- name: checkpoint_write
+UPDATE surety.checkpoint
+SET number = %(number)s, at = %(at)s, sequence = %(sequence)s, segment = %(segment)s, segment_rows = %(rows)s, segment_octets = %(octets)s
+WHERE shard = %(shard)s AND number <= %(number)s
+
+-- name: lanes_write
+INSERT INTO surety.lane (shard, destination, lane, tail, segment, segment_first)
+SELECT %(shard)s, * FROM unnest(%(destinations)s::int4[], %(lanes)s::int2[], %(tails)s::int8[], %(segments)s::int4[], %(firsts)s::int8[])
+ON CONFLICT (shard, destination, lane) DO UPDATE
+SET tail = excluded.tail, segment = excluded.segment, segment_first = excluded.segment_first
+
+-- name: cursors_write
+INSERT INTO surety.cursor (shard, subscription, lane, floor, offered)
+SELECT %(shard)s, * FROM unnest(%(subscriptions)s::int4[], %(lanes)s::int2[], %(floors)s::int8[], %(offered)s::int8[])
+ON CONFLICT (shard, subscription, lane) DO UPDATE SET floor = excluded.floor, offered = excluded.offered
+
+-- name: blocks_write
+INSERT INTO surety.block (shard, subscription, lane, block, bits)
+SELECT %(shard)s, * FROM unnest(%(subscriptions)s::int4[], %(lanes)s::int2[], %(blocks)s::int8[], %(bits)s::bytea[])
+ON CONFLICT (shard, subscription, lane, block) DO UPDATE SET bits = excluded.bits
+
+-- name: blocks_delete
+DELETE FROM surety.block b
+USING unnest(%(subscriptions)s::int4[], %(lanes)s::int2[], %(blocks)s::int8[]) AS d (subscription, lane, block)
+WHERE b.shard = %(shard)s AND b.subscription = d.subscription AND b.lane = d.lane AND b.block = d.block
+
+-- name: failures_write
+INSERT INTO surety.failure (shard, subscription, lane, position, failures)
+SELECT %(shard)s, * FROM unnest(%(subscriptions)s::int4[], %(lanes)s::int2[], %(positions)s::int8[], %(failures)s::int4[])
+ON CONFLICT (shard, subscription, lane, position) DO UPDATE SET failures = excluded.failures
+
+-- name: failures_delete
+DELETE FROM surety.failure f
+USING unnest(%(subscriptions)s::int4[], %(lanes)s::int2[], %(positions)s::int8[]) AS d (subscription, lane, position)
+WHERE f.shard = %(shard)s AND f.subscription = d.subscription AND f.lane = d.lane AND f.position = d.position
+
+-- name: counters_write
+INSERT INTO surety.counter (shard, destination, octets, accepted, settled, dead, expired, redelivered)
+SELECT %(shard)s, * FROM unnest(
+    %(destinations)s::int4[], %(octets)s::int8[], %(accepted)s::int8[], %(settled)s::int8[], %(dead)s::int8[], %(expired)s::int8[], %(redelivered)s::int8[]
+)
+ON CONFLICT (shard, destination) DO UPDATE
+SET octets = excluded.octets, accepted = excluded.accepted, settled = excluded.settled, dead = excluded.dead, expired = excluded.expired,
+    redelivered = excluded.redelivered
+
+-- name: control_requests
+SELECT request, verb, address, arguments, deadline FROM surety.control_request WHERE shard = %(shard)s AND answered_at IS NULL ORDER BY request LIMIT 100
+
+-- name: body_add
+INSERT INTO surety.body (shard, epoch) VALUES (%(shard)s, %(epoch)s) RETURNING body
+
+-- name: body_chunk_add
+INSERT INTO surety.body_chunk (shard, body, chunk, octets) VALUES (%(shard)s, %(body)s, %(chunk)s, %(octets)s)
+
+-- name: body_finish
+UPDATE surety.body SET size = %(size)s WHERE shard = %(shard)s AND body = %(body)s
+
+-- name: body_chunk
+SELECT octets FROM surety.body_chunk WHERE shard = %(shard)s AND body = %(body)s AND chunk = %(chunk)s
+
+-- name: body_size
+SELECT size FROM surety.body WHERE shard = %(shard)s AND body = %(body)s
+
+-- name: bodies_remove
+WITH gone AS (DELETE FROM surety.body WHERE shard = %(shard)s AND body = ANY(%(bodies)s))
+DELETE FROM surety.body_chunk WHERE shard = %(shard)s AND body = ANY(%(bodies)s)
+
+-- name: bodies_orphaned
+SELECT body FROM surety.body b
+WHERE shard = %(shard)s AND epoch < %(epoch)s
+  AND NOT EXISTS (SELECT FROM surety.body_reference r WHERE r.shard = b.shard AND r.body = b.body)
+ORDER BY body LIMIT 100
+
+-- name: bodies_released
+-- Bodies that only this segment's messages name: they go with it.
+WITH gone AS (DELETE FROM surety.body_reference WHERE shard = %(shard)s AND segment = %(segment)s RETURNING body)
+SELECT DISTINCT body FROM gone
+WHERE NOT EXISTS (SELECT FROM surety.body_reference r WHERE r.shard = %(shard)s AND r.body = gone.body AND r.segment <> %(segment)s)

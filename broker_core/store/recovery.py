@@ -1,0 +1,106 @@
+"""Reads back what the ledger amounts to: the last checkpoint, the rows after it, definitions, catalogue. Nothing here is O(stored messages)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from psycopg import AsyncConnection, AsyncCursor
+
+from broker_core.engine.effects import Checkpoint, DestinationDefined, SegmentClosed, SubscriptionDefined
+from broker_core.engine.message import VOLATILE
+from broker_core.engine.recovered import LedgerRow, Recovered
+
+from .ledger import ARRAYS, SCALARS, ledger_row
+from .open_segment import OpenSegment
+from .queries import QUERIES
+from .segments import Segments
+
+Lane = tuple[int, int]
+
+
+class Recovery:
+    """One reading of a shard's state. The catalogue must be loaded, and cleared of what is volatile."""
+
+    def __init__(self, connection: AsyncConnection[tuple[object, ...]], shard: int, epoch: int, segments: Segments) -> None:
+        self._cursor: AsyncCursor[Any] = connection.cursor(binary=True)
+        self._shard, self._epoch, self._segments = shard, epoch, segments
+        self.ledger_segment = 1
+        """The ledger table that the next commit goes to."""
+
+    async def read(self) -> tuple[Recovered, OpenSegment]:
+        """The engine's state, and the store's own of the open segment."""
+        (number, at, sequence, segment, rows, octets), = await self._all("checkpoint_read")
+        checkpoint = Checkpoint(number, at, sequence)
+        lanes = await self._all("lanes_read")
+        checkpoint.lanes = [(destination, lane, tail) for destination, lane, tail, _, _ in lanes]
+        checkpoint.cursors = await self._all("cursors_read")
+        checkpoint.blocks = await self._all("blocks_read")
+        checkpoint.failures = await self._all("failures_read")
+        checkpoint.counters = await self._all("counters_read")
+        recovered = Recovered(self._epoch, 0, checkpoint)
+        recovered.open_segment, recovered.open_rows, recovered.open_octets = segment, rows, octets
+        recovered.open_lanes = {(destination, lane): (first, tail - 1) for destination, lane, tail, where, first in lanes if where == segment}
+        for row, weight in await self._ledger_after(number):
+            recovered.ledger.append(row)
+            _replay(recovered, row, weight)
+        recovered.destinations = [DestinationDefined(*row) for row in await self._all("destinations_read")]
+        recovered.subscriptions = [SubscriptionDefined(*row) for row in await self._all("subscriptions_read")]
+        (recovered.last_destination, recovered.last_subscription), = await self._all("highest_numbers")
+        recovered.segments = [_stored_lanes(known.closed) for known in self._in_order() if known.closed is not None and not known.compacted]
+        while (known := self._segments.known.get(recovered.open_segment)) is not None and known.closed is not None:
+            _open(recovered, recovered.open_segment + 1)
+        recovered.retained = {(destination, lane): (low, high) for destination, lane, low, high in await self._all("retained_ranges")}
+        recovered.clock_ms = (await self._all("clock"))[0][0]
+        firsts = {lane: first for lane, (first, _) in recovered.open_lanes.items()}
+        return recovered, OpenSegment(recovered.open_segment, firsts, recovered.open_rows, recovered.open_octets)
+
+    def _in_order(self) -> list[Any]:
+        return [self._segments.known[segment] for segment in sorted(self._segments.known)]
+
+    async def _all(self, query: str) -> list[Any]:
+        return await (await self._cursor.execute(QUERIES[query], {"shard": self._shard})).fetchall()
+
+    async def _ledger_after(self, number: int) -> list[tuple[LedgerRow, int]]:
+        """Rows after the checkpoint, in order; finds the last table in use on the way."""
+        rows: list[tuple[LedgerRow, int]] = []
+        for segment, last_number in await self._all("ledger_segments"):
+            if last_number is not None and last_number <= number:
+                self.ledger_segment = max(self.ledger_segment, segment)
+                continue
+            statement = f"SELECT {SCALARS}, {ARRAYS} FROM surety.ledger_{self._shard}_{segment} WHERE number > {number} ORDER BY number"
+            found = await (await self._cursor.execute(statement.encode())).fetchall()
+            rows.extend(map(ledger_row, found))
+            if found or await self._has_rows(segment):
+                self.ledger_segment = segment
+        return rows
+
+    async def _has_rows(self, segment: int) -> bool:
+        statement = f"SELECT EXISTS (SELECT FROM surety.ledger_{self._shard}_{segment})"
+        return (await (await self._cursor.execute(statement.encode())).fetchall())[0][0]  # type: ignore[no-any-return]
+
+
+def _stored_lanes(closed: SegmentClosed) -> SegmentClosed:
+    """Without the volatile lanes: their rows are gone."""
+    lanes = {key: ends for key, ends in closed.lanes.items() if key[1] < VOLATILE}
+    return SegmentClosed(closed.segment, closed.last_sequence, lanes)
+
+
+def _open(recovered: Recovered, segment: int) -> None:
+    recovered.open_segment, recovered.open_rows, recovered.open_octets, recovered.open_lanes = segment, 0, 0, {}
+
+
+def _replay(recovered: Recovered, row: LedgerRow, octets: int) -> None:
+    """What a ledger row did to the open segment."""
+    if row.segment != recovered.open_segment:
+        _open(recovered, row.segment)
+    lanes = recovered.open_lanes
+    for destination, lane, first, last in _stored(row.accepted):
+        lowest, _ = lanes.get((destination, lane), (first, last))
+        lanes[destination, lane] = (lowest, last)
+        recovered.open_rows += last - first + 1
+    recovered.open_octets += octets
+
+
+def _stored(accepted: Iterable[tuple[int, int, int, int]]) -> Iterable[tuple[int, int, int, int]]:
+    return (range_ for range_ in accepted if range_[1] < VOLATILE)

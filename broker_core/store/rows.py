@@ -1,0 +1,82 @@
+"""Message rows in PostgreSQL's binary COPY form, written and read by hand: at 60,000 rows a second there is 1 us for each.
+
+A row is 16 fields, each a 4-octet length and its octets (length -1: NULL). Fields that follow from the message's header section are packed once for every
+Header and kept, since producers repeat them; what differs between messages is one struct call.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from struct import Struct
+
+from broker_core.engine.message import Header, Message, StoredBody
+
+COLUMNS = (
+    "sequence, position, accepted_at, destination, size, body, stored_body, "
+    "expiration, priority, reliability, encoding, routed, message_id, client_id, annotations, headers"
+)
+"""The order of the fields in a COPY, in both directions; not the order on disk."""
+SIGNATURE = b"PGCOPY\n\xff\r\n\0" + bytes(8)
+TRAILER = b"\xff\xff"
+PIECE_ROWS = 128
+"""Rows handed to libpq at once: the server inserts them while the next are packed."""
+HEADERS_KEPT = 2_000
+"""Packed header sections kept; at 1 KiB each 2 MiB. Past it the cache starts anew: cheaper than keeping an order of use."""
+
+_LARGE = Struct(">iq")
+_FIXED = Struct(">hiqiqiqiiiii")
+_HEADER = Struct(">iqihihihi")
+_LENGTH = Struct(">i")
+_NULL = b"\xff\xff\xff\xff"
+
+
+def text_octets(text: str) -> bytes:
+    """UTF-8 that PostgreSQL takes: NUL and lone surrogates, which no text column holds, become U+FFFD instead of costing the node its commit."""
+    return text.replace("\0", "\ufffd").encode("utf-8", "replace") if "\0" in text or not text.isascii() else text.encode()
+
+
+class RowPacker:
+    """Packs messages; remembers header sections."""
+
+    def __init__(self) -> None:
+        self._headers: dict[Header, bytes] = {}
+
+    def pieces(self, messages: Sequence[Message]) -> Iterator[bytes]:
+        """A COPY stream, signature and trailer included, PIECE_ROWS rows at a time."""
+        for start in range(0, len(messages), PIECE_ROWS):
+            parts = self._pack(messages[start : start + PIECE_ROWS] if len(messages) > PIECE_ROWS else messages)
+            if start == 0:
+                parts.insert(0, SIGNATURE)
+            if start + PIECE_ROWS >= len(messages):
+                parts.append(TRAILER)
+            yield b"".join(parts)
+
+    def _pack(self, messages: Sequence[Message]) -> list[bytes]:
+        parts: list[bytes] = []
+        append, fixed, headers = parts.append, _FIXED.pack, self._headers
+        for message in messages:
+            header, body = message.header, message.body
+            packed = headers.get(header) or self._pack_header(header)
+            if type(body) is bytes:
+                append(
+                    fixed(16, 8, message.sequence, 8, message.position, 8, message.accepted_at, 4, message.destination, 4, message.size, len(body))
+                )
+                append(body)
+                append(packed)
+                continue
+            assert isinstance(body, StoredBody), f"message {message.sequence} has no body to store"
+            append(fixed(16, 8, message.sequence, 8, message.position, 8, message.accepted_at, 4, message.destination, 4, message.size, -1))
+            append(_LARGE.pack(8, body.body))
+            append(packed[4:])  # less the NULL that stands for no large body
+        return parts
+
+    def _pack_header(self, header: Header) -> bytes:
+        if len(self._headers) >= HEADERS_KEPT:
+            self._headers.clear()
+        fields = [_NULL, _HEADER.pack(8, header.expiration, 2, header.priority, 2, header.reliability, 2, header.encoding, -1)]
+        for text in (header.message_id, header.client_id, header.annotations):
+            octets = text_octets(text)
+            fields.append(_LENGTH.pack(len(octets)) + octets if text else _NULL)
+        fields.append(_LENGTH.pack(len(header.octets)) + header.octets)
+        packed = self._headers[header] = b"".join(fields)
+        return packed
