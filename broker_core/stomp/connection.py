@@ -241,7 +241,7 @@ class Connection:
     def _read(self, data: bytes) -> list[Event]:
         """Parse and map. SEND is mapped here without a call, it is the hot path; its section was prepared when it first came."""
         commands: list[Event] = []
-        append, peer, parser = commands.append, self._peer, self._parser
+        append, peer, parser, unconfirmed = commands.append, self._peer, self._parser, self._unconfirmed.append
         events = parser.events(data)
         try:
             for section, receipt, body in events:
@@ -250,7 +250,7 @@ class Connection:
                     address, header, octets = prepared
                     size = octets + (len(body) if body is not None else parser.body_octets)
                     if receipt is not None:
-                        self._unconfirmed.append(size)
+                        unconfirmed(size)
                         self._unconfirmed_octets += size
                     append(Send(peer, receipt, address, Message(header, body, size)))
                 elif section is ACK_BY_ID and self.version == "1.2":

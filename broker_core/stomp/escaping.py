@@ -58,7 +58,11 @@ def header_line(name: str, value: str, version: str) -> str:
 
 def canonical(headers: dict[str, str]) -> bytes:
     """Headers in the form in which they are stored."""
-    return "\n".join([header_line(name, value, "1.2") for name, value in headers.items()]).encode()
+    text = "\n".join([f"{name}:{value}" for name, value in headers.items()])
+    count = len(headers)
+    if text.count(":") != count or text.count("\n") >= count > 0 or "\\" in text or "\r" in text:
+        text = "\n".join([header_line(name, value, "1.2") for name, value in headers.items()])
+    return text.encode()
 
 
 def read_canonical(octets: bytes) -> dict[str, str]:

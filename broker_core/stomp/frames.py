@@ -95,6 +95,8 @@ class Parser:
         self._body = bytearray()
         self._sections: dict[bytes, Section] = {}
         self._unsized: dict[bytes, Section] = {}
+        # How the last SEND section began up to its receipt's value, how it went on, and what it was. Matches no frame at first.
+        self._expected: tuple[bytes, bytes, Section | None] = b"\0", b"", None
 
     @property
     def kept_octets(self) -> int:
@@ -116,13 +118,28 @@ class Parser:
         large = self._large
         header_octets_max = self._limits.header_octets_max
         find, startswith, sections = buffer.find, buffer.startswith, self._sections
+        before, after, expected = self._expected
         try:
             if self._section is not None:
                 ready, position = self._take_body(buffer, 0)
                 yield from ready
             while position < size:
                 section = receipt = None
-                if startswith(b"SEND\n", position):
+                if startswith(before, position):
+                    # Most likely the section is the last one again: compare two pieces around the receipt, find only its end.
+                    start = position + len(before)
+                    if after:
+                        stop = find(b"\n", start)
+                        if startswith(after, stop):
+                            receipt = buffer[start:stop]
+                            if receipt.isalnum():
+                                section = expected
+                                start = stop + len(after)
+                    else:
+                        section = expected
+                if section is not None:
+                    pass
+                elif startswith(b"SEND\n", position):
                     end = find(b"\n\n", position, position + header_octets_max)
                     if end > 0:
                         start = end + 2
@@ -132,10 +149,17 @@ class Parser:
                             if stop < 0:
                                 stop = end
                             receipt = buffer[at + 9 : stop]
-                            if receipt.isalnum():
-                                section = sections.get(buffer[position:at] + buffer[stop:end])
+                            block = buffer[position:at] + buffer[stop:end]
                         else:
-                            section = sections.get(buffer[position:end])
+                            block = buffer[position:end]
+                        if receipt is None or receipt.isalnum():
+                            section = sections.get(block)
+                            if section is None and b"\r" not in block and b"\0" not in block:
+                                section = self._new_section(block, receipt)
+                            if receipt is None:
+                                before, after, expected = buffer[position:start], b"", section
+                            else:
+                                before, after, expected = buffer[position : at + 9], buffer[stop:start], section
                 elif startswith(b"ACK\nid:", position):
                     found = _ACK_BY_ID.match(buffer, position)
                     if found is not None:
@@ -174,6 +198,7 @@ class Parser:
                 yield from ready
         finally:
             self._kept = buffer[position:]
+            self._expected = before, after, expected
 
     # -- header sections ----------------------------------------------------------------------------------------------------------------
     def _read_header(self, buffer: bytes, position: int) -> tuple[Section, bytes | None, int] | None:
@@ -225,14 +250,7 @@ class Parser:
             return Section(command, headers, length), None
         block, receipt = self._cut(block, b"\nreceipt:")
         self._check_receipt(receipt)
-        section = self._sections.get(block)
-        if section is None:
-            section = self._new_section(block, receipt)
-            if len(block) <= self._limits.section_octets_max:
-                if len(self._sections) >= self._limits.sections_max:
-                    self._sections.clear()
-                self._sections[block] = section
-        return section, receipt
+        return self._sections.get(block) or self._new_section(block, receipt), receipt
 
     def _new_section(self, block: bytes, receipt: bytes | None) -> Section:
         """A SEND section not met before. Those that differ in nothing but the length share headers and what was prepared."""
@@ -253,7 +271,12 @@ class Parser:
                 if len(self._unsized) >= self._limits.sections_max:
                     self._unsized.clear()
                 self._unsized[unsized] = known
-        return known if length < 0 else Section(known.command, known.headers, length, known.prepared)
+        section = known if length < 0 else Section(known.command, known.headers, length, known.prepared)
+        if len(block) <= self._limits.section_octets_max:
+            if len(self._sections) >= self._limits.sections_max:
+                self._sections.clear()
+            self._sections[block] = section
+        return section
 
     def _cut(self, block: bytes, name: bytes) -> tuple[bytes, bytes | None]:
         """The block without the first line called `name`, and that line's value as on the wire."""
@@ -291,34 +314,39 @@ class Parser:
     def _parse(self, block: bytes, receipt: bytes | None) -> tuple[str, dict[str, str]]:
         """Command and headers. Header values are never quoted in an error: one of them may be the passcode."""
         limits = self._limits
-        command, *lines = block.split(b"\n")
-        verb = command.removesuffix(b"\r").decode("utf-8", "replace")
-        self._check_command(verb)
-        if len(lines) > limits.headers_max:
-            raise Malformed(f"{verb} has more than {limits.headers_max} header lines", receipt)
-        if len(block) > limits.line_octets_max and max(map(len, lines)) > limits.line_octets_max:
-            raise Malformed(f"a header line of {verb} is longer than {limits.line_octets_max} octets", receipt)
+        if len(block) > limits.line_octets_max and max(map(len, block.split(b"\n"))) > limits.line_octets_max:
+            raise Malformed(f"a header line is longer than {limits.line_octets_max} octets", receipt)
         try:
-            texts = b"\n".join(lines).decode().split("\n") if lines else []
+            command, *lines = block.decode().split("\n")
         except UnicodeDecodeError:
-            raise Malformed(f"the headers of {verb} are not valid UTF-8", receipt) from None
+            raise Malformed("the header section is not valid UTF-8", receipt) from None
+        command = command.removesuffix("\r")
+        self._check_command(command)
+        if len(lines) > limits.headers_max:
+            raise Malformed(f"{command} has more than {limits.headers_max} header lines", receipt)
         headers: dict[str, str] = {}
-        version = "1.0" if verb in UNESCAPED else self.version
-        for number, line in enumerate(texts, 1):
-            name, colon, value = line.removesuffix("\r").partition(":")
-            if not colon:
-                raise Malformed(f"header line {number} of {verb} has no colon", receipt)
-            if not name:
-                raise Malformed(f"header line {number} of {verb} has no name", receipt)
-            if "\\" in line:
-                try:
-                    name, value = unescape(name, version), unescape(value, version)
-                except UndefinedEscape:
-                    raise Malformed(f"header line {number} of {verb} holds an undefined escape sequence", receipt) from None
+        version = "1.2" if command in UNESCAPED else self.version
+        special = b"\\" in block or b"\r" in block or version == "1.0"
+        for number, line in enumerate(lines, 1):
+            name, colon, value = line.partition(":")
+            if special:
+                name, value = self._unescape(command, number, name, value.removesuffix("\r"), receipt)
+            if not colon or not name:
+                raise Malformed(f"header line {number} of {command} has no {'name' if colon else 'colon'}", receipt)
             if name not in headers:
-                # 1.0 pads: its examples write "destination: /queue/a". From 1.1 on nothing is ever trimmed.
-                headers[name] = value.strip() if self.version == "1.0" and verb not in UNESCAPED else value
-        return verb, headers
+                headers[name] = value
+        return command, headers
+
+    def _unescape(self, command: str, number: int, name: str, value: str, receipt: bytes | None) -> tuple[str, str]:
+        """1.0 escapes nothing but pads: its examples write "destination: /queue/a". From 1.1 on nothing is ever trimmed."""
+        if command in UNESCAPED:
+            return name, value
+        if self.version == "1.0":
+            return name, value.strip()
+        try:
+            return unescape(name, self.version), unescape(value, self.version)
+        except UndefinedEscape:
+            raise Malformed(f"header line {number} of {command} holds an undefined escape sequence", receipt) from None
 
     # -- bodies -------------------------------------------------------------------------------------------------------------------------
     def _take_body(self, buffer: bytes, start: int) -> tuple[list[Event], int]:

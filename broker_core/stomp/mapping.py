@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 from enum import Enum
+from functools import lru_cache
 
 from broker_core.engine import address as addresses
 from broker_core.engine.commands import UNLIMITED_CREDIT
@@ -38,6 +39,7 @@ def quoted(text: str) -> str:
     return f"'{shown}...'" if len(text) > 80 else f"'{shown}'"
 
 
+@lru_cache(maxsize=1024)
 def address_of(destination: str) -> str:
     """`/queue/orders` or `orders` to the canonical `queue/orders`. Raises Malformed."""
     if destination.startswith("/"):
@@ -61,15 +63,14 @@ def outgoing(headers: dict[str, str], client_id: str) -> tuple[str, Header]:
     if destination is None:
         raise Malformed("SEND needs header destination")
     address = address_of(destination)
-    for name in ("transaction", "delay"):
-        if name in headers:
-            raise Malformed(f"header {name} of SEND is not supported yet")
+    if "transaction" in headers or "delay" in headers:
+        raise Malformed(f"header {'transaction' if 'transaction' in headers else 'delay'} of SEND is not supported yet")
     header = Header(
-        octets=canonical({name: value for name, value in headers.items() if name not in BROKERS_OWN}),
-        priority=_priority(headers.get("priority", "4")),
-        reliability=_reliability(headers),
-        expiration=_instant(headers.get("expires", "0")),
-        encoding=Encoding.STOMP,
+        canonical({name: value for name, value in headers.items() if name not in BROKERS_OWN}),
+        _priority(headers["priority"]) if "priority" in headers else 4,
+        _reliability(headers),
+        _instant(headers["expires"]) if "expires" in headers else 0,
+        Encoding.STOMP,
         client_id=client_id,
     )
     return address, header
@@ -101,7 +102,9 @@ def _reliability(headers: dict[str, str]) -> Reliability:
 
 def flag(headers: dict[str, str], name: str) -> bool:
     """A header that is `true` or `false`, in any case; absent: false."""
-    value = headers.get(name, "false").lower()
+    if name not in headers:
+        return False
+    value = headers[name].lower()
     if value not in ("true", "false"):
         raise Malformed(f"header {name} is {quoted(headers[name])}, neither true nor false")
     return value == "true"
