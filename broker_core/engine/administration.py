@@ -51,7 +51,7 @@ def _create(shard: Shard, command: Control) -> Answer:
         raise _Refusal(Refusal.NOT_SUPPORTED, address)
     if address in shard.destinations:
         raise _Refusal(Refusal.DESTINATION_EXISTS, address)
-    destination = create(shard, address, _settings(Settings(), command.arguments), automatic=False)
+    destination = create(shard, address, _settings(shard.limits.settings, command.arguments), automatic=False)
     return {"destination": destination.number}
 
 

@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass
 
+from .destination import Settings
+
 
 @dataclass(slots=True, frozen=True)
 class Limits:
@@ -23,6 +25,8 @@ class Limits:
     reap_ms: int = 120_000
     """An automatic destination without consumers and messages for so long is destroyed (Open MQ's imq.autocreate.reaptime)."""
     auto_create: bool = True
+    settings: Settings = Settings()
+    """Of destinations that nobody set otherwise."""
     expiry_rows: int = 1000
     """Rows an expiry sweep looks at in one read."""
     compact_below: float = 0.10

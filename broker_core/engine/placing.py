@@ -52,7 +52,7 @@ def why_not_create(shard: Shard, address: str) -> Refusal | None:
 
 def obtain(shard: Shard, address: str) -> Destination:
     """The destination, created on first use. Only if why_not_create has nothing against it."""
-    return shard.destinations.get(address) or create(shard, address, Settings(), automatic=True)
+    return shard.destinations.get(address) or create(shard, address, shard.limits.settings, automatic=True)
 
 
 def create(shard: Shard, address: str, settings: Settings, *, automatic: bool) -> Destination:

@@ -45,5 +45,7 @@ class Recovered:
     last_destination: int = 0
     """The highest destination number ever given out, destroyed ones included: numbers are never used again."""
     last_subscription: int = 0
+    instance: str = "surety"
+    """Names this installation in message ids; the same for ever."""
     retained: dict[tuple[int, int], tuple[int, int]] = field(default_factory=dict)
     """(destination, lane) -> (lowest, highest) position in the retained table."""

@@ -183,3 +183,7 @@ ORDER BY body LIMIT 100
 WITH gone AS (DELETE FROM surety.body_reference WHERE shard = %(shard)s AND segment = %(segment)s RETURNING body)
 SELECT DISTINCT body FROM gone
 WHERE NOT EXISTS (SELECT FROM surety.body_reference r WHERE r.shard = %(shard)s AND r.body = gone.body AND r.segment <> %(segment)s)
+
+-- installation_read --
+-- The name of this installation.
+SELECT instance FROM surety.installation;

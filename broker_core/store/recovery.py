@@ -51,6 +51,7 @@ class Recovery:
         while (known := self._segments.known.get(recovered.open_segment)) is not None and known.closed is not None:
             _open(recovered, recovered.open_segment + 1)
         recovered.retained = {(destination, lane): (low, high) for destination, lane, low, high in await self._all("retained_ranges")}
+        (recovered.instance,), = await self._all("installation_read")
         recovered.clock_ms = (await self._all("clock"))[0][0]
         firsts = {lane: first for lane, (first, _) in recovered.open_lanes.items()}
         return recovered, OpenSegment(recovered.open_segment, firsts, recovered.open_rows, recovered.open_octets)

@@ -4,6 +4,10 @@
 
 CREATE SCHEMA IF NOT EXISTS surety;
 
+-- Names this installation in message ids (ID:<instance>-<sequence>), so that ids of two brokers never meet.
+CREATE TABLE surety.installation (instance text NOT NULL DEFAULT left(replace(gen_random_uuid()::text, '-', ''), 12));
+INSERT INTO surety.installation DEFAULT VALUES;
+
 -- Who may commit. (shard, epoch) is unique so that raising the epoch is a key update: it waits for whoever holds the row FOR KEY SHARE (fenced work of
 -- the old epoch, R11), while a heartbeat, which is none, does not wait for them.
 CREATE TABLE surety.lease (

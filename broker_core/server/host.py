@@ -1,0 +1,292 @@
+"""The heart of a node: inbox -> apply -> commit -> release.
+
+Commands are applied as they arrive, while the commit before is still on its way; when it returns, its outputs are released, the open batch is
+flushed and its commit starts. So the batch grows with the load (group commit), outputs leave in order, and rule 1 (write before you speak) is
+this one loop. Rule 2 (a commit not known to have succeeded: forget everything) is the exception that leaves it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable, Coroutine, Sequence
+from typing import Any, Protocol
+
+from broker_core.engine import Engine
+from broker_core.engine.commands import Command, PageLoaded, SegmentCompacted, SegmentDropped, Send
+from broker_core.engine.effects import Checkpoint, Commit, CompactSegment, DropSegment, Effects, Maintenance, Output, Read
+from broker_core.store import SpaceExhausted, Store
+
+from .clock import Clock
+from .metrics import Metrics
+from .space import Space
+
+log = logging.getLogger("surety.host")
+
+OPEN_OCTETS_MAX = 4 << 20
+"""Sends of the open batch; at 100 MB/s a commit of it takes 40 ms. Beyond, producers are not read from until the next flush."""
+OPEN_SENDS_MAX = 5_000
+DROP_RETRY_SECONDS = 1.0
+"""A drop that met a lock is tried again after so long (R4)."""
+SPACE_RETRY_SECONDS = 1.0
+"""A commit refused for space is tried again after so long (R21)."""
+PROOF_POLL_SECONDS = 0.05
+
+
+class Receiver(Protocol):
+    """A connected peer, as the host knows it."""
+
+    def deliver(self, outputs: list[Output]) -> None:
+        """Outputs of one release, in order. Bodies are taken from the messages before it returns."""
+
+    def resume(self) -> None:
+        """Read again: the batch that was too large has been flushed."""
+
+
+class Lease(Protocol):
+    def is_fresh(self, now_monotonic: float) -> bool: ...
+
+
+class Host:
+    """Owns the engine. All methods are called on the node's event loop."""
+
+    def __init__(
+        self,
+        engine: Engine,
+        store: Store,
+        clock: Clock,
+        lease: Lease,
+        metrics: Metrics,
+        space: Space,
+        report_seconds: float,
+        publish: Callable[[Effects], Coroutine[Any, Any, None]],
+    ) -> None:
+        self._engine = engine
+        self._store = store
+        self._clock = clock
+        self._lease = lease
+        self._metrics = metrics
+        self._space = space
+        self._publish = publish
+        """Writes statistics for operators."""
+        self._receivers: dict[int, Receiver] = {}
+        self._wanted = asyncio.Event()
+        self._timer: asyncio.TimerHandle | None = None
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._failed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._waiting: list[Receiver] = []
+        self._open_octets = 0
+        self._open_sends = 0
+        self._held: list[Command] = []
+        self._report_seconds = report_seconds
+        self._next_report = 0.0
+        self._reporting = False
+        self._stopping = False
+        self._flushed: list[asyncio.Future[None]] = []
+
+    # -- inbox --------------------------------------------------------------------------------------------------------------------------
+    def join(self, peer: int, receiver: Receiver) -> None:
+        self._receivers[peer] = receiver
+
+    def leave(self, peer: int) -> None:
+        self._receivers.pop(peer, None)
+
+    def submit(self, commands: Sequence[Command]) -> None:
+        """Apply to the open batch, in order."""
+        apply, now = self._engine.apply, self._clock.now()
+        low = self._space.low
+        for command in commands:
+            if command.__class__ is Send:
+                if low:
+                    self._held.append(command)
+                    continue
+                self._open_octets += command.message.size  # type: ignore[union-attr]
+                self._open_sends += 1
+            apply(command, now)
+        self._wanted.set()
+
+    @property
+    def congested(self) -> bool:
+        """The open batch is large enough: whoever sends should not be read from until `resume`."""
+        return self._open_octets > OPEN_OCTETS_MAX or self._open_sends > OPEN_SENDS_MAX
+
+    def wait_for_flush(self, receiver: Receiver) -> None:
+        self._waiting.append(receiver)
+
+    # -- the loop -----------------------------------------------------------------------------------------------------------------------
+    async def run(self) -> None:
+        """Until `stop` and everything is flushed, or a failure (CommitLost and what else breaks), which it raises."""
+        loop = asyncio.create_task(self._loop(), name="host")
+        try:
+            await asyncio.wait({loop, self._failed}, return_when=asyncio.FIRST_COMPLETED)
+            if self._failed.done():
+                self._failed.result()
+            await loop
+        finally:
+            for task in [loop, *self._tasks]:
+                task.cancel()
+            await asyncio.gather(loop, *self._tasks, return_exceptions=True)
+
+    async def flushed(self) -> None:
+        """Returns when everything submitted so far is committed and its outputs are released."""
+        flushed = asyncio.get_running_loop().create_future()
+        self._flushed.append(flushed)
+        self._wanted.set()
+        await flushed
+
+    def gauges(self) -> dict[str, int]:
+        shard = self._engine.shard
+        return {
+            "destinations": len(shard.destinations),
+            "links": len(shard.links),
+            "body_memory_octets": shard.memory,
+            "segments": len(shard.segments.closed) + 1,
+            "sends_waiting_for_space": len(self._held),
+        }
+
+    def stop(self) -> None:
+        """Flush what is open, write a last checkpoint, then end `run`."""
+        self._stopping = True
+        self._next_report = 0.0
+        self._wanted.set()
+
+    async def _loop(self) -> None:
+        while True:
+            await self._wanted.wait()
+            self._wanted.clear()
+            stopping, flushed = self._stopping, self._flushed
+            self._flushed = []
+            self._release_held()
+            effects = self._engine.flush(self._clock.now(), report=self._report_due())
+            self._open_octets = self._open_sends = 0
+            if self._waiting:
+                waiting, self._waiting = self._waiting, []
+                for receiver in waiting:
+                    receiver.resume()
+            if effects.commit is not None:
+                await self._commit(effects.commit)
+            await self._prove()
+            self._release(effects.outputs)
+            self._perform(effects)
+            for waiter in flushed:
+                waiter.set_result(None)
+            if stopping:
+                while self._tasks:
+                    await asyncio.gather(*self._tasks)
+                return
+            self._arm()
+
+    async def _commit(self, commit: Commit) -> None:
+        began = time.perf_counter()
+        while True:
+            try:
+                await self._store.commit(commit)
+                break
+            except SpaceExhausted as error:
+                log.error("The database has no room (%s); this commit waits until there is some.", error)
+                self._space.exhausted(str(error))
+                await asyncio.sleep(SPACE_RETRY_SECONDS)
+        self._metrics.committed(commit, time.perf_counter() - began)
+
+    async def _prove(self) -> None:
+        """Nothing leaves while the lease may have gone to another node (R11)."""
+        while not self._lease.is_fresh(time.monotonic()):
+            await asyncio.sleep(PROOF_POLL_SECONDS)
+
+    def _release(self, outputs: list[Output]) -> None:
+        if not outputs:
+            return
+        by_peer: dict[int, list[Output]] = {}
+        for output in outputs:
+            if output.peer in by_peer:
+                by_peer[output.peer].append(output)
+            else:
+                by_peer[output.peer] = [output]
+        for peer, mine in by_peer.items():
+            receiver = self._receivers.get(peer)
+            if receiver is not None:
+                receiver.deliver(mine)
+
+    def _release_held(self) -> None:
+        """Sends that waited for disk space go on when there is some."""
+        if self._held and not self._space.low:
+            held, self._held = self._held, []
+            self.submit(held)
+
+    # -- after the commit -----------------------------------------------------------------------------------------------------------------
+    def _perform(self, effects: Effects) -> None:
+        for read in effects.reads:
+            self._spawn(self._read(read))
+        for step in effects.maintenance:
+            self._spawn(self._maintain(step))
+        if effects.checkpoint is not None or effects.statistics:
+            self._reporting = True
+            self._spawn(self._report(effects))
+
+    def _report_due(self) -> bool:
+        """At most one report at a time, and as seldom as configured; never more than a tenth of the time goes into them."""
+        now = time.monotonic()
+        if self._reporting or now < self._next_report:
+            return False
+        self._next_report = now + self._report_seconds
+        return True
+
+    async def _report(self, effects: Effects) -> None:
+        began = time.monotonic()
+        if effects.checkpoint is not None:
+            await self._checkpoint(effects.checkpoint)
+        if effects.statistics:
+            await self._publish(effects)
+        took = time.monotonic() - began
+        self._next_report = max(self._next_report, began + 10 * took)
+        self._reporting = False
+
+    async def _checkpoint(self, checkpoint: Checkpoint) -> None:
+        while True:
+            try:
+                return await self._store.checkpoint(checkpoint)
+            except SpaceExhausted as error:
+                self._space.exhausted(str(error))
+                await asyncio.sleep(SPACE_RETRY_SECONDS)
+
+    async def _read(self, read: Read) -> None:
+        messages, complete = await self._store.read(read)
+        self.submit([PageLoaded(read.read, messages, complete)])
+
+    async def _maintain(self, step: Maintenance) -> None:
+        if isinstance(step, DropSegment):
+            while not await self._store.drop_segment(step.segment):
+                await asyncio.sleep(DROP_RETRY_SECONDS)
+            self.submit([SegmentDropped(step.segment)])
+        elif isinstance(step, CompactSegment):
+            await self._store.compact_segment(step)
+            self.submit([SegmentCompacted(step.segment)])
+        else:
+            await self._store.sweep_retained(step)
+
+    def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._done)
+
+    def _done(self, task: asyncio.Task[None]) -> None:
+        self._tasks.discard(task)
+        if not task.cancelled() and (error := task.exception()) is not None:
+            self.fail(error)
+
+    def fail(self, error: BaseException) -> None:
+        """Something the node cannot go on without has failed: `run` raises it."""
+        if not self._failed.done():
+            self._failed.set_exception(error)
+
+    # -- timer --------------------------------------------------------------------------------------------------------------------------
+    def _arm(self) -> None:
+        """One timer for the engine's next deadline and for the next report."""
+        deadline = self._engine.next_deadline()
+        delay = self._next_report - time.monotonic()
+        if deadline is not None:
+            delay = min(delay, (deadline - self._clock.now()) / 1000)
+        if self._timer is not None:
+            self._timer.cancel()
+        self._timer = asyncio.get_running_loop().call_later(max(delay, 0.001), self._wanted.set)

@@ -1,0 +1,123 @@
+"""What every protocol's peers share of the node they are connected to, and its listening sockets."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import ssl
+from collections.abc import Callable
+from typing import Any, Protocol
+
+from broker_core.config import BrokerConfig
+from broker_core.stomp.limits import Limits as StompLimits
+from broker_core.store import Store
+
+from .auth import Accounts
+from .clock import Clock
+from .host import Host
+from .metrics import Metrics
+
+log = logging.getLogger("surety.listener")
+
+BACKLOG = 1024
+"""Connections waiting to be accepted: all clients of a restarted node come at once."""
+
+
+class Peer(Protocol):
+    def shut(self, sentence: str) -> None: ...
+
+    def hold(self) -> None:
+        """Read nothing more."""
+
+
+class Node:
+    """A node that serves, as its peers see it."""
+
+    def __init__(
+        self, config: BrokerConfig, host: Host, store: Store, clock: Clock, accounts: Accounts, metrics: Metrics, server_name: str, instance: str
+    ) -> None:
+        self.config = config
+        self.host = host
+        self.store = store
+        self.clock = clock
+        self.accounts = accounts
+        self.metrics = metrics
+        self.server_name = server_name
+        self.instance = instance
+        self.stomp_limits = StompLimits(
+            header_octets_max=config.header_octets_max,
+            headers_max=config.headers_max,
+            body_octets_max=config.message_octets_max,
+            large_body_octets=config.large_body_octets,
+            part_octets_max=config.body_chunk_octets,
+            unconfirmed_max=config.unconfirmed_sends_max,
+            unconfirmed_octets_max=config.unconfirmed_octets_max,
+        )
+        self._peers: set[Peer] = set()
+        self._numbered = 0
+        self._servers: dict[str, asyncio.Server] = {}
+        self._draining = False
+
+    def number_peer(self) -> int:
+        self._numbered += 1
+        return self._numbered
+
+    def admit(self, peer: Peer) -> str:
+        """Count a connection in; a sentence if it must be refused."""
+        self._peers.add(peer)
+        self.metrics.connections = len(self._peers)
+        self.metrics.connections_total += 1
+        if self._draining:
+            return "the broker is shutting down"
+        if len(self._peers) > self.config.connections_max:
+            return f"the broker has {self.config.connections_max} connections and takes no more"
+        return ""
+
+    def dismiss(self, peer: Peer) -> None:
+        self._peers.discard(peer)
+        self.metrics.connections = len(self._peers)
+
+    # -- listeners ----------------------------------------------------------------------------------------------------------------------
+    async def listen(self, stomp: Callable[[Node], asyncio.Protocol]) -> None:
+        """Open every listener that the configuration names. Raises OSError if a port is taken."""
+        config = self.config
+        await self._open("stomp", config.stomp_port, lambda: stomp(self), None)
+        if config.tls:
+            await self._open("stomp+tls", config.stomp_tls_port, lambda: stomp(self), _tls(config))
+
+    async def _open(self, name: str, port: int, factory: Callable[[], asyncio.Protocol], tls: ssl.SSLContext | None) -> None:
+        loop = asyncio.get_running_loop()
+        handshake = {"ssl_handshake_timeout": float(self.config.login_seconds)} if tls else {}
+        server: Any = await loop.create_server(factory, self.config.bind, port, ssl=tls, backlog=BACKLOG, **handshake)  # type: ignore[call-overload]
+        self._servers[name] = server
+        log.info("Listening for %s on %s:%d", name, self.config.bind, port)
+
+    @property
+    def listeners(self) -> dict[str, bool]:
+        """Name -> up."""
+        return {name: server.is_serving() for name, server in self._servers.items()}
+
+    def quiesce(self) -> None:
+        """No new connections, nothing more read from those there are."""
+        self._draining = True
+        for server in self._servers.values():
+            server.close()
+        for peer in self._peers:
+            peer.hold()
+
+    async def close(self, sentence: str) -> None:
+        """Tell every peer and close it once its outputs are flushed."""
+        self.quiesce()
+        for peer in list(self._peers):
+            peer.shut(sentence)
+        for _ in range(20):
+            if not self._peers:
+                return
+            await asyncio.sleep(0.05)
+
+
+def _tls(config: BrokerConfig) -> ssl.SSLContext:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    context.load_cert_chain(config.tls_cert, config.tls_key)
+    return context

@@ -1,0 +1,46 @@
+"""What the node counts about itself. Cheap: per commit, not per message."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from typing import Any
+
+from broker_core.engine.effects import Commit
+
+COMMIT_SECONDS = (0.0005, 0.001, 0.002, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1.0, 5.0)
+"""Upper bounds of the commit latency histogram's buckets."""
+
+
+class Metrics:
+    def __init__(self) -> None:
+        self.commits = 0
+        self.synchronous_commits = 0
+        self.messages = 0
+        self.connections = 0
+        self.connections_total = 0
+        self.refused_logins = 0
+        self.commit_seconds = 0.0
+        self.commit_buckets = [0] * (len(COMMIT_SECONDS) + 1)
+        self.loop_lag_seconds = 0.0
+
+    def committed(self, commit: Commit, seconds: float) -> None:
+        self.commits += 1
+        self.synchronous_commits += commit.synchronous
+        self.messages += len(commit.messages)
+        self.commit_seconds += seconds
+        self.commit_buckets[bisect_left(COMMIT_SECONDS, seconds)] += 1
+
+    def as_dict(self) -> dict[str, Any]:
+        """For node_status.metrics; names end in their unit, totals in _total."""
+        return {
+            "commits_total": self.commits,
+            "synchronous_commits_total": self.synchronous_commits,
+            "messages_stored_total": self.messages,
+            "connections": self.connections,
+            "connections_total": self.connections_total,
+            "logins_refused_total": self.refused_logins,
+            "commit_seconds_sum": self.commit_seconds,
+            "commit_seconds_bounds": COMMIT_SECONDS,
+            "commit_seconds_buckets": self.commit_buckets,
+            "event_loop_lag_seconds": self.loop_lag_seconds,
+        }

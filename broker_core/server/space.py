@@ -1,0 +1,52 @@
+"""Disk space (R21): below a minimum no publish is confirmed and producers wait; settlements, drops and compaction go on."""
+
+from __future__ import annotations
+
+import logging
+import os
+import time
+
+log = logging.getLogger("surety.space")
+
+HOLD_SECONDS = 2.0
+"""After a commit was refused for space publishing waits at least so long."""
+
+
+class Space:
+    """`folder`: the database's data folder if it is on this machine, else None and only refusals tell."""
+
+    def __init__(self, folder: str | None, free_octets_min: int) -> None:
+        self._folder = folder
+        self._minimum = free_octets_min
+        self._hold_until = 0.0
+        self.low = False
+        self.reason = ""
+        """A sentence for health and console."""
+        self.free_octets: int | None = None
+        """None: unknown."""
+
+    def exhausted(self, reason: str) -> None:
+        """The database refused a write for want of space."""
+        self._hold_until = time.monotonic() + HOLD_SECONDS
+        self._set(f"the database has no room: {reason}")
+
+    def look(self) -> None:
+        """Measure; called about once a second."""
+        reason = ""
+        if self._folder is not None:
+            try:
+                status = os.statvfs(self._folder)
+            except OSError as error:
+                self.free_octets = None
+                log.warning("The free space of %s cannot be read: %s", self._folder, error)
+            else:
+                self.free_octets = status.f_bavail * status.f_frsize
+                if self.free_octets < self._minimum:
+                    reason = f"{self.free_octets >> 20} MiB are free on the database's disk, the minimum is {self._minimum >> 20} MiB"
+        if reason or time.monotonic() >= self._hold_until:
+            self._set(reason)
+
+    def _set(self, reason: str) -> None:
+        if bool(reason) != self.low:
+            log.error("Producers wait: %s.", reason) if reason else log.info("There is space again; producers go on.")
+        self.low, self.reason = bool(reason), reason

@@ -1,0 +1,222 @@
+"""The life of a node: acquire the lease, recover, serve, step down; again after whatever went wrong. Start, crash and failover are one path."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import platform
+import time
+from collections.abc import Callable
+
+import psycopg
+
+from broker_core import __version__
+from broker_core.config import BrokerConfig
+from broker_core.engine import Limits, recover
+from broker_core.engine.commands import Control
+from broker_core.engine.destination import Settings
+from broker_core.engine.effects import Effects
+from broker_core.scram import Verifier
+from broker_core.store import CommitLost
+from broker_core.store.lease import Lease
+from broker_core.store.operators import OperatorTables
+from broker_core.store.postgres import PostgresStore
+
+from .auth import Account, Accounts
+from .clock import Clock
+from .host import Host
+from .listening import Node
+from .metrics import Metrics
+from .space import Space
+from .stomp_peer import StompPeer
+
+log = logging.getLogger("surety.node")
+
+RETRY_SECONDS = (0.2, 0.5, 1.0, 2.0, 5.0)
+"""Between terms that failed at once; the last repeats."""
+STATUS_SECONDS = 1.0
+CONTROL_SECONDS = 0.2
+"""Operators' requests are looked for so often: well under the second in which a change takes effect."""
+
+
+async def serve(config: BrokerConfig, stop: asyncio.Event, ready: Callable[[], None]) -> None:
+    """Serve terms until `stop` is set. `ready` is called at the start of each. Raises what is a bug; waits out what is the database's trouble."""
+    name = f"{platform.node()}:{os.getpid()}"
+    failures = 0
+    while not stop.is_set():
+        began = time.monotonic()
+        try:
+            await _term(config, name, stop, ready)
+        except (CommitLost, psycopg.Error, OSError) as error:
+            if time.monotonic() - began > RETRY_SECONDS[-1]:
+                failures = 0
+            delay = RETRY_SECONDS[min(failures, len(RETRY_SECONDS) - 1)]
+            failures += 1
+            log.error("Stepped down: %s: %s. Again in %.1f s.", type(error).__name__, error, delay)
+            await _wait(stop, delay)
+
+
+async def _wait(stop: asyncio.Event, seconds: float) -> None:
+    try:
+        await asyncio.wait_for(stop.wait(), seconds)
+    except TimeoutError:
+        return
+
+
+async def _term(config: BrokerConfig, name: str, stop: asyncio.Event, ready: Callable[[], None]) -> None:
+    """One term: from waiting for the lease to giving it up."""
+    lease = await _acquire(config, name, stop)
+    if lease is None:
+        return
+    operators = OperatorTables(config.database_url)
+    try:
+        store = await PostgresStore.open(lease)
+        try:
+            await _Term(config, name, lease, store, operators).serve(stop, ready)
+        finally:
+            await store.close()
+    finally:
+        await operators.close()
+        await lease.release()
+
+
+async def _acquire(config: BrokerConfig, name: str, stop: asyncio.Event) -> Lease | None:
+    acquiring = asyncio.create_task(Lease.acquire(config.database_url, name))
+    stopping = asyncio.create_task(stop.wait())
+    await asyncio.wait({acquiring, stopping}, return_when=asyncio.FIRST_COMPLETED)
+    stopping.cancel()
+    if acquiring.done():
+        return acquiring.result()
+    acquiring.cancel()
+    await asyncio.gather(acquiring, return_exceptions=True)
+    return None
+
+
+class _Term:
+    def __init__(self, config: BrokerConfig, name: str, lease: Lease, store: PostgresStore, operators: OperatorTables) -> None:
+        self._config = config
+        self._name = name
+        self._lease = lease
+        self._store = store
+        self._operators = operators
+        self._metrics = Metrics()
+        self._asked: set[int] = set()
+        self._started_at = time.time()
+
+    async def serve(self, stop: asyncio.Event, ready: Callable[[], None]) -> None:
+        config = self._config
+        began = time.monotonic()
+        found = await self._store.recover()
+        engine = recover(found, limits_of(config), found.instance)
+        clock = Clock(self._lease.clock_ms, self._lease.acquired_monotonic)
+        clock.not_before(engine.shard.now)
+        folder = await self._operators.data_folder() if config.embedded else ""
+        self._space = Space(folder or None, config.disk_free_min_octets)
+        self._host = Host(engine, self._store, clock, self._lease, self._metrics, self._space, config.checkpoint_interval_ms / 1000, self._publish)
+        accounts = Accounts(_Source(self._operators))
+        self._node = Node(config, self._host, self._store, clock, accounts, self._metrics, f"Surety/{__version__}", found.instance)
+        running = asyncio.create_task(self._host.run(), name="host")
+        tasks = [running, *(asyncio.create_task(work) for work in (self._watch_lease(), self._tell_status(), self._take_requests(), self._measure_lag()))]
+        try:
+            await self._node.listen(StompPeer)
+            log.info("Serving epoch %d: recovered in %.2f s, %d ledger rows replayed", self._lease.epoch, time.monotonic() - began, len(found.ledger))
+            ready()
+            stopping = asyncio.create_task(stop.wait())
+            await asyncio.wait({stopping, *tasks}, return_when=asyncio.FIRST_COMPLETED)
+            stopping.cancel()
+            for task in tasks:
+                if task.done():
+                    task.result()
+            await self._drain(running)
+        finally:
+            await self._node.close("the broker is stepping down; connect again")
+            accounts.close()
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def _drain(self, running: asyncio.Task[None]) -> None:
+        """Planned shutdown: no new connections; what was taken in is committed and answered; then everyone is told and closed."""
+        log.info("Draining %d connections", self._metrics.connections)
+        self._node.quiesce()
+        await self._host.flushed()
+        await self._node.close("the broker is shutting down; connect again later")
+        self._host.stop()
+        await running
+        await self._operators.retire(self._name)
+
+    # -- beside the host ----------------------------------------------------------------------------------------------------------------
+    async def _watch_lease(self) -> None:
+        await self._lease.lost.wait()
+        raise CommitLost("the lease is lost")
+
+    async def _tell_status(self) -> None:
+        while True:
+            self._space.look()
+            metrics = self._metrics.as_dict() | {
+                "space_low": self._space.low,
+                "space_reason": self._space.reason,
+                "space_free_octets": self._space.free_octets,
+                **self._host.gauges(),
+            }
+            listeners = self._node.listeners
+            await self._operators.write_status(self._name, self._lease.epoch, "active", self._started_at, listeners, metrics)
+            await asyncio.sleep(STATUS_SECONDS)
+
+    async def _take_requests(self) -> None:
+        """Operators' and the scheduler's requests become commands, in order, once each."""
+        while True:
+            waiting = await self._store.control_requests()
+            new = [r for r in waiting if r.request not in self._asked]
+            self._asked = {r.request for r in waiting}
+            if new:
+                self._host.submit([Control(r.request, r.verb, r.address, r.arguments, r.deadline) for r in new])
+            await asyncio.sleep(CONTROL_SECONDS)
+
+    async def _measure_lag(self) -> None:
+        while True:
+            due = time.monotonic() + STATUS_SECONDS
+            await asyncio.sleep(STATUS_SECONDS)
+            self._metrics.loop_lag_seconds = max(time.monotonic() - due, 0.0)
+
+    async def _publish(self, effects: Effects) -> None:
+        await self._operators.write_statistics(effects.statistics)
+        await self._operators.forget_destroyed()
+
+
+class _Source:
+    """Accounts as the database has them now."""
+
+    def __init__(self, operators: OperatorTables) -> None:
+        self._operators = operators
+
+    async def account(self, name: str) -> Account | None:
+        row = await self._operators.account(name)
+        if row is None:
+            return None
+        name, salt, iterations, stored_key, server_key, disabled, loopback_only = row
+        return Account(name, Verifier(salt, iterations, stored_key, server_key), disabled, loopback_only)
+
+
+def limits_of(config: BrokerConfig) -> Limits:
+    return Limits(
+        page_rows=config.page_rows_max,
+        page_octets=config.page_octets_max,
+        window_rows=config.window_rows_max,
+        window_octets=config.window_octets_max,
+        memory_octets=config.body_memory_octets_max,
+        link_octets=config.link_outstanding_octets_max,
+        link_unsettled=config.link_unsettled_max,
+        segment_rows=config.segment_rows_max,
+        segment_octets=config.segment_octets_max,
+        dead_retention_ms=config.dead_retention_days * 86_400_000,
+        reap_ms=config.reap_after_seconds * 1000,
+        auto_create=config.auto_create_queues,
+        settings=Settings(
+            redelivery_max=config.redelivery_max,
+            redelivery_delay_ms=config.redelivery_delay_ms,
+            redelivery_multiplier=float(config.redelivery_multiplier),
+            redelivery_delay_max_ms=config.redelivery_delay_max_ms,
+        ),
+    )

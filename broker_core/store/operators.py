@@ -1,0 +1,103 @@
+"""What the node tells operators and asks of them: statistics, its own status, client accounts. On a connection of its own, outside the lease:
+none of it is needed to keep a promise."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+import psycopg
+from psycopg import AsyncConnection
+from psycopg.rows import TupleRow
+
+from broker_core.engine.effects import DestinationStatistics
+
+from . import CommitLost
+from .lease import connect
+
+_STATISTICS = """
+INSERT INTO surety.destination_statistics AS s (shard, destination, address, depth, octets, consumers, unsettled, accepted_total, settled_total,
+    dead_total, expired_total, redelivered_total, oldest_at, state, at)
+SELECT %s, *, clock_timestamp() FROM unnest(%s::int4[], %s::text[], %s::int8[], %s::int8[], %s::int4[], %s::int8[], %s::int8[], %s::int8[],
+    %s::int8[], %s::int8[], %s::int8[], %s::int8[], %s::int2[])
+ON CONFLICT (shard, destination) DO UPDATE SET address = EXCLUDED.address, depth = EXCLUDED.depth, octets = EXCLUDED.octets,
+    consumers = EXCLUDED.consumers, unsettled = EXCLUDED.unsettled, accepted_total = EXCLUDED.accepted_total,
+    settled_total = EXCLUDED.settled_total, dead_total = EXCLUDED.dead_total, expired_total = EXCLUDED.expired_total,
+    redelivered_total = EXCLUDED.redelivered_total, oldest_at = EXCLUDED.oldest_at, state = EXCLUDED.state, at = EXCLUDED.at
+"""
+_FORGET = """
+DELETE FROM surety.destination_statistics s WHERE shard = %s AND NOT EXISTS
+    (SELECT FROM surety.destination d WHERE d.shard = s.shard AND d.destination = s.destination AND d.destroyed_at IS NULL)
+"""
+_STATUS = """
+INSERT INTO surety.node_status AS s (shard, node, epoch, role, started_at, at, listeners, metrics)
+VALUES (%s, %s, %s, %s, to_timestamp(%s), clock_timestamp(), %s, %s)
+ON CONFLICT (shard, node) DO UPDATE SET epoch = EXCLUDED.epoch, role = EXCLUDED.role, started_at = EXCLUDED.started_at, at = EXCLUDED.at,
+    listeners = EXCLUDED.listeners, metrics = EXCLUDED.metrics
+"""
+_ACCOUNT = "SELECT name, salt, iterations, stored_key, server_key, disabled, loopback_only FROM surety.account WHERE name = %s"
+_RETIRE = "DELETE FROM surety.node_status WHERE shard = %s AND node = %s"
+
+
+class OperatorTables:
+    """Each call reconnects once if its connection was lost; a second failure is CommitLost: the database is gone."""
+
+    def __init__(self, dsn: str, shard: int = 0) -> None:
+        self._dsn = dsn
+        self._shard = shard
+        self._connection: AsyncConnection[Any] | None = None
+
+    async def close(self) -> None:
+        if self._connection is not None:
+            await self._connection.close()
+
+    async def write_statistics(self, rows: Sequence[DestinationStatistics]) -> None:
+        """Upsert what changed."""
+        columns = [
+            [getattr(row, name) for row in rows]
+            for name in (
+                "destination", "address", "depth", "octets", "consumers", "unsettled", "accepted", "settled", "dead", "expired",
+                "redelivered", "oldest_at", "state",
+            )  # fmt: skip
+        ]
+        await self._execute(_STATISTICS, [self._shard, *columns])
+
+    async def forget_destroyed(self) -> None:
+        """Statistics of destinations that are no more."""
+        await self._execute(_FORGET, [self._shard])
+
+    async def write_status(self, node: str, epoch: int, role: str, started_at: float, listeners: dict[str, bool], metrics: dict[str, Any]) -> None:
+        """`started_at`: seconds since the epoch."""
+        await self._execute(_STATUS, [self._shard, node, epoch, role, started_at, json.dumps(listeners), json.dumps(metrics)])
+
+    async def retire(self, node: str) -> None:
+        """The node stops as planned: it is no longer listed."""
+        await self._execute(_RETIRE, [self._shard, node])
+
+    async def account(self, name: str) -> tuple[str, bytes, int, bytes, bytes, bool, bool] | None:
+        """(name, salt, iterations, stored key, server key, disabled, loopback only), or None."""
+        if "\0" in name:
+            return None
+        rows = await self._execute(_ACCOUNT, [name])
+        return rows[0] if rows else None  # type: ignore[return-value]
+
+    async def data_folder(self) -> str:
+        """The server's data folder; empty if we may not know it."""
+        try:
+            rows = await self._execute("SELECT current_setting('data_directory')", [])
+        except psycopg.errors.InsufficientPrivilege:
+            return ""
+        return str(rows[0][0])
+
+    async def _execute(self, statement: str, values: Sequence[Any]) -> list[TupleRow]:
+        for attempt in (1, 2):
+            try:
+                if self._connection is None or self._connection.broken:
+                    self._connection = await connect(self._dsn)
+                cursor = await self._connection.execute(statement.encode(), values)
+                return await cursor.fetchall() if cursor.description else []
+            except psycopg.OperationalError as error:
+                if attempt == 2:
+                    raise CommitLost(f"the database does not answer: {error}") from error
+        raise AssertionError("unreachable")
