@@ -235,10 +235,10 @@ class Service:
             names = [row[0] for row in connection.execute("SELECT datname FROM pg_database WHERE datallowconn AND NOT datistemplate")]
         for name in names:
             with psycopg.connect(f"{server} dbname={name}", autocommit=True) as connection:
-                row = connection.execute("SELECT to_regclass('surety.ledger') IS NOT NULL").fetchone()
+                row = connection.execute("SELECT to_regclass('surety.lease') IS NOT NULL").fetchone()
                 if row is not None and row[0]:
                     return f"{server} dbname={name}"
-        raise NotServing(f"no database holds surety.ledger: {names}")
+        raise NotServing(f"no database holds the schema surety: {names}")
 
     def _server(self) -> str:
         """The embedded server tells in its lock file where it listens: line 4 the port, line 5 the socket's folder."""

@@ -1,0 +1,161 @@
+"""The kill loop: `python -m tests.acceptance.torture --seed N [--short] [--standby]`.
+
+Four producers and four consumers work on one queue while the node is killed 100 times, PostgreSQL 20 times and the node stopped for 10 s 10 times, at
+moments that the seed chooses. Then the queue is drained and the book of what the clients saw is audited (tests.acceptance.book). It prints progress;
+on failure the seed, the faults, the broken promises and the ends of the logs. Takes about 15 minutes, `--short` one.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import os
+import sys
+import time
+from collections import Counter
+from dataclasses import dataclass
+
+from tests.acceptance import faults
+from tests.acceptance.book import Book
+from tests.acceptance.traffic import Consumer, Producer
+from tests.support.service import Service
+
+PRODUCERS, CONSUMERS = 4, 4
+PACE = 400
+"""Messages a second of each producer: enough to have hundreds under way at any moment, few enough to keep every one of them in memory."""
+RECOVERY_SECONDS_MAX = 60
+"""No confirmation for so long after a fault: the service does not come back. PostgreSQL's own recovery is the longest part."""
+QUIET_SECONDS = 5
+"""The queue counts as drained when all is acknowledged and nothing came for so long; the first redelivery back-off is 1 s."""
+DRAIN_SECONDS_MAX = 180
+PROGRESS_SECONDS = 5
+QUEUE = "/queue/torture"
+
+
+@dataclass(slots=True, frozen=True)
+class Form:
+    node: int
+    database: int
+    stops: int
+    stop_seconds: float
+
+
+FULL = Form(node=100, database=20, stops=10, stop_seconds=10)
+SHORT = Form(node=8, database=3, stops=1, stop_seconds=4)
+
+
+class Failed(Exception):
+    """The service or a client did not do what the loop needs; not a broken promise, but no success either."""
+
+
+class Torture:
+    """One run on a service that is ready. `ports`: where the nodes listen for STOMP."""
+
+    def __init__(self, service: Service, seed: int, form: Form, ports: list[int]) -> None:
+        self.service, self.seed, self.book = service, seed, Book()
+        self.faults = faults.plan(seed, node=form.node, database=form.database, stops=form.stops, stop_seconds=form.stop_seconds)
+        self.producers = [Producer(f"p{number}", ports, QUEUE, self.book, seed, pace=PACE) for number in range(PRODUCERS)]
+        self.consumers = [Consumer(f"c{number}", ports, QUEUE, self.book, seed, individual=number % 2 == 0) for number in range(CONSUMERS)]
+        self.done: list[str] = []
+        self.slowest = 0.0
+        """The longest time from a fault to the next confirmation, in seconds."""
+        self._began = time.monotonic()
+        self._printed = self._began
+
+    def run(self) -> list[str]:
+        """The broken promises."""
+        for client in [*self.consumers, *self.producers]:
+            client.start()
+        self._await_confirmation(time.monotonic())
+        for number, fault in enumerate(self.faults, 1):
+            self._sleep(fault.pause)
+            began = time.monotonic()
+            pid = faults.apply(fault, self.service)
+            self.book.next_generation()
+            self.done.append(f"{time.strftime('%H:%M:%S')} {number}/{len(self.faults)} {fault.kind.value} {pid}{' in haste' if fault.hasty else ''}")
+            if number == len(self.faults) or not self.faults[number].hasty:
+                self._await_confirmation(time.monotonic())
+                self.slowest = max(self.slowest, time.monotonic() - began)
+        self._drain()
+        return self.book.verdict()
+
+    def evidence(self, verdict: list[str]) -> str:
+        shown = [*verdict[:40], f"... and {len(verdict) - 40} more"] if len(verdict) > 40 else verdict
+        errors = [f"{count} x ERROR {text}" for text, count in Counter(self.book.errors).most_common(10)]
+        return "\n".join([f"seed {self.seed}", self.book.progress(), *shown, *errors, "faults:", *self.done[-30:]])
+
+    # -- phases ---------------------------------------------------------------------------------------------------------------------
+    def _await_confirmation(self, since: float) -> None:
+        while self.book.last_confirmed_at <= since:
+            self._sleep(0.05)
+            if self.book.backlog() > 0 and self.book.last_delivered_at > since and all(not p.is_alive() for p in self.producers):
+                return
+            if time.monotonic() - since > RECOVERY_SECONDS_MAX:
+                raise Failed(f"nothing was confirmed for {RECOVERY_SECONDS_MAX} s: {self.service.get('/health/ready')}")
+
+    def _drain(self) -> None:
+        for producer in self.producers:
+            producer.stop()
+        deadline = time.monotonic() + DRAIN_SECONDS_MAX
+        for producer in self.producers:
+            while producer.is_alive():
+                self._sleep(0.1)
+                if time.monotonic() > deadline:
+                    raise Failed(f"producer {producer.name} waits for confirmations")
+        while time.monotonic() < deadline:
+            self._sleep(0.2)
+            if time.monotonic() - self.book.last_delivered_at > QUIET_SECONDS and not self.book.missing():
+                break
+        for consumer in self.consumers:
+            consumer.stop()
+        for consumer in self.consumers:
+            consumer.join(30)
+
+    def _sleep(self, seconds: float) -> None:
+        """Sleep, print progress, and notice clients that failed."""
+        until = time.monotonic() + seconds
+        while True:
+            for client in [*self.producers, *self.consumers]:
+                if client.failure is not None:
+                    raise Failed(f"client {client.name}: {client.failure!r}")
+            if time.monotonic() - self._printed > PROGRESS_SECONDS:
+                self._printed = time.monotonic()
+                print(f"{self._printed - self._began:6.0f} s  faults {len(self.done)}/{len(self.faults)}  {self.book.progress()}", flush=True)
+            left = until - time.monotonic()
+            if left <= 0:
+                return
+            time.sleep(min(left, 0.5))
+
+
+def torture(seed: int, form: Form, *, standby: bool = False) -> int:
+    """Run on a service of its own; 0 if every promise was kept."""
+    with contextlib.ExitStack() as stack:
+        service = stack.enter_context(Service())
+        ports = [service.stomp_port]
+        if standby:
+            ports.append(stack.enter_context(service.standby()).stomp_port)
+        run = Torture(service, seed, form, ports)
+        try:
+            verdict = run.run()
+        except Failed as error:
+            verdict = [f"failed: {error}", *run.book.verdict()]
+        print(run.book.progress(), f"longest interruption {run.slowest:.1f} s", flush=True)
+        if verdict:
+            print(f"FAILED\n{run.evidence(verdict)}\n{service.evidence()}", flush=True)
+            return 1
+        print(f"every promise kept: seed {seed}, {len(run.faults)} faults")
+        return 0
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m tests.acceptance.torture", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--seed", type=int, default=int.from_bytes(os.urandom(3)))
+    parser.add_argument("--short", action="store_true", help="about a minute")
+    parser.add_argument("--standby", action="store_true", help="with a second node standing by; clients know both")
+    chosen = parser.parse_args()
+    print(f"seed {chosen.seed}", flush=True)
+    sys.exit(torture(chosen.seed, SHORT if chosen.short else FULL, standby=chosen.standby))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,184 @@
+"""Producers and consumers for the kill loop: threads that send, acknowledge, lose their connection, come back and write down what they saw."""
+
+from __future__ import annotations
+
+import random
+import threading
+import time
+import zlib
+from typing import NoReturn
+
+from tests.acceptance.book import Book
+from tests.support.clients import Connection, ConnectionLost, ErrorReceived, Frame, encode, reconnect
+
+WINDOW = 50
+"""Sends of one producer not yet confirmed."""
+BACKLOG_MAX = 20_000
+"""Producers wait when so many confirmed messages are not acknowledged: the end must not become a long drain."""
+BATCH = 10
+"""Deliveries per cumulative ACK."""
+PREFETCH = 100
+LEAVE_EVERY, REFUSE_EVERY, LARGE_EVERY = 3_000, 500, 400
+"""One delivery in so many is followed by a sudden end of the connection; one answered NACK; one body is larger than 256 KiB."""
+IDLE_SECONDS = 0.2
+SILENCE_SECONDS_MAX = 15
+"""A connection on which an answer is due and nothing comes for so long is given up: a stopped node closes no socket."""
+
+_FILLER = bytes(range(256)) * 1200
+
+
+def body_of(send_id: str) -> bytes:
+    """The body that belongs to a send id: 60 octets to 4 KiB, sometimes 300 KiB, every octet value in it."""
+    digest = zlib.crc32(send_id.encode())
+    size = 300_000 if digest % LARGE_EVERY == 0 else 60 + digest % 4_000
+    return send_id.encode() + b"\0" + _FILLER[digest % 256 : digest % 256 + size]
+
+
+class _Client(threading.Thread):
+    """Runs `work` on one connection after the other until told to stop."""
+
+    def __init__(self, name: str, ports: list[int], queue: str, book: Book, seed: int) -> None:
+        super().__init__(name=name, daemon=True)
+        self.ports, self.queue, self.book, self.chance = ports, queue, book, random.Random(f"{seed}{name}")  # noqa: S311
+        self.stopping = threading.Event()
+        self.failure: BaseException | None = None
+        self._generation = 0
+
+    def run(self) -> None:
+        try:
+            while not self.stopping.is_set():
+                try:
+                    self._generation = self.book.generation
+                    with reconnect(self.chance.choice(self.ports), seconds_max=0.5) as connection:
+                        self.work(connection)
+                except ErrorReceived as error:
+                    self.book.note_error(f"{error.frame.headers.get('message', '')}"[:100])
+                except ConnectionLost:
+                    continue
+        except BaseException as error:
+            self.failure = error
+            raise
+
+    def work(self, connection: Connection) -> None:
+        raise NotImplementedError
+
+    def stop(self) -> None:
+        self.stopping.set()
+
+    def silent(self, since: float) -> NoReturn | None:
+        if time.monotonic() - since > SILENCE_SECONDS_MAX:
+            raise ConnectionLost("an answer is due and nothing comes")
+        return None
+
+
+class Producer(_Client):
+    """Sends with a window of receipts; repeats what was not confirmed, under a new send id, on the next connection."""
+
+    def __init__(self, *arguments: object, pace: float) -> None:
+        super().__init__(*arguments)  # type: ignore[arg-type]
+        self.pace = pace
+        """Messages a second."""
+        self._number = 0
+        self._unconfirmed: dict[str, None] = {}
+
+    def work(self, connection: Connection) -> None:
+        repeat = [f"{send_id.rpartition('.')[0]}.{int(send_id.rpartition('.')[2]) + 1}" for send_id in self._unconfirmed]
+        self._unconfirmed.clear()
+        heard = time.monotonic()
+        while repeat or self._unconfirmed or not self.stopping.is_set():
+            while repeat and len(self._unconfirmed) < WINDOW:
+                self._send(connection, repeat.pop(0))
+            frames = 0
+            while (
+                not repeat and len(self._unconfirmed) < WINDOW and frames < 10
+                and self.book.backlog() < BACKLOG_MAX and not self.stopping.is_set()
+            ):  # fmt: skip
+                self._number += 1
+                frames += 1
+                self._send(connection, f"{self.name}-{self._number}.0")
+            confirmed = self._receipts(connection, 10 / self.pace)
+            if confirmed or not self._unconfirmed:
+                heard = time.monotonic()
+            self.silent(heard)
+            if confirmed:
+                self.book.confirm(confirmed)
+
+    def _send(self, connection: Connection, send_id: str) -> None:
+        self._unconfirmed[send_id] = None
+        self.book.sent(send_id)
+        connection.send(self.queue, body_of(send_id), {"send-id": send_id, "receipt": send_id, "content-type": "application/octet-stream"})
+
+    def _receipts(self, connection: Connection, seconds: float) -> list[str]:
+        """Receipts that come within `seconds`, which also sets the pace."""
+        confirmed = []
+        deadline = time.monotonic() + seconds
+        try:
+            while (frame := connection.receive(max(0.0, deadline - time.monotonic()))) is not None:
+                assert frame.command == "RECEIPT", frame
+                confirmed.append(frame.headers["receipt-id"])
+                del self._unconfirmed[confirmed[-1]]
+        except ConnectionLost:
+            self.book.confirm(confirmed)
+            raise
+        return confirmed
+
+
+class Consumer(_Client):
+    """Acknowledges singly or cumulatively, each ACK with a receipt; now and then says NACK, now and then dies without a word."""
+
+    def __init__(self, *arguments: object, individual: bool) -> None:
+        super().__init__(*arguments)  # type: ignore[arg-type]
+        self.individual = individual
+
+    def work(self, connection: Connection) -> None:
+        connection.subscribe(self.queue, ack="client-individual" if self.individual else "client", prefetch=PREFETCH)
+        self._acks: dict[str, list[str]] = {}
+        self._held: list[tuple[str, str]] = []
+        self._count = 0
+        heard = time.monotonic()
+        while not self.stopping.is_set():
+            frame = connection.receive(IDLE_SECONDS)
+            if frame is not None:
+                heard = time.monotonic()
+            elif self._acks:
+                self.silent(heard)
+            if frame is None or len(self._held) >= BATCH:
+                self._acknowledge_held(connection)
+            if frame is None:
+                continue
+            if frame.command == "RECEIPT":
+                self.book.acknowledge(self._acks.pop(frame.headers["receipt-id"]))
+            elif not self._take(connection, frame):
+                return
+        self._acknowledge_held(connection)
+
+    def _take(self, connection: Connection, frame: Frame) -> bool:
+        """Note a delivery and answer it. False: this client dies now."""
+        assert frame.command == "MESSAGE", frame
+        send_id = frame.headers["send-id"]
+        self.book.deliver(
+            send_id, redelivered=frame.headers.get("redelivered") == "true", generation=self._generation, intact=frame.body == body_of(send_id)
+        )
+        chance = self.chance.random()
+        if chance < 1 / LEAVE_EVERY:
+            connection.reset()
+            return False
+        if self.individual and chance < 1 / LEAVE_EVERY + 1 / REFUSE_EVERY:
+            connection.command("NACK", {"id": frame.headers["ack"]})
+        elif self.individual:
+            self._acknowledge(connection, frame.headers["ack"], [send_id])
+        else:
+            self._held.append((frame.headers["ack"], send_id))
+        return True
+
+    def _acknowledge_held(self, connection: Connection) -> None:
+        if self._held:
+            self._acknowledge(connection, self._held[-1][0], [send_id for _, send_id in self._held])
+            self._held = []
+
+    def _acknowledge(self, connection: Connection, ack: str, send_ids: list[str]) -> None:
+        self._count += 1
+        receipt = f"ack-{self._count}"
+        self._acks[receipt] = send_ids
+        self.book.acknowledging(send_ids)
+        connection.raw(encode("ACK", {"id": ack, "receipt": receipt}))
