@@ -1,0 +1,20 @@
+"""`manage.py migrate`: the broker's tables first, then the console's, then what a first start needs."""
+
+from typing import Any
+
+from django.conf import settings
+from django.core.management import call_command
+from django.core.management.commands import migrate as console_migrate
+
+from broker_core.store.migrate import migrate as migrate_store
+
+
+class Command(console_migrate.Command):
+    help = "Bring the broker's and the console's tables up to date; at the first start, make the operator."
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        for name in migrate_store(settings.BROKER.database_url):
+            if options["verbosity"]:
+                self.stdout.write(f"  Applied {name} to schema surety")
+        super().handle(*args, **options)
+        call_command("bootstrap", stdout=self.stdout)

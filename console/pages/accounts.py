@@ -1,0 +1,60 @@
+"""Client accounts: who may connect to the node."""
+
+from collections.abc import Callable
+
+from django.contrib import messages
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from django.views.decorators.debug import sensitive_post_parameters
+from django.views.decorators.http import require_http_methods, require_POST, require_safe
+
+from console.permissions import MANAGE_ACCOUNT
+from console.selectors import accounts
+from console.services import accounts as service
+from console.services.audit import Actor
+
+from .actor import actor_of
+
+CHANGES: dict[str, tuple[Callable[[Actor, str, HttpRequest], None], str]] = {
+    "password": (lambda actor, name, asked: service.set_password(actor, name, asked.POST.get("password", "")), "has a new password"),
+    "disable": (lambda actor, name, asked: service.set_disabled(actor, name, True), "is disabled"),
+    "enable": (lambda actor, name, asked: service.set_disabled(actor, name, False), "is enabled"),
+    "delete": (lambda actor, name, asked: service.delete(actor, name), "is deleted"),
+}
+
+
+@require_safe
+def listing(request: HttpRequest) -> HttpResponse:
+    shown, following = accounts.page(request.GET.get("after", ""))
+    context = {"accounts": shown, "following": following, "may_manage": request.user.has_perm(MANAGE_ACCOUNT)}
+    return render(request, "console/accounts.html", context)
+
+
+@sensitive_post_parameters("password")
+@require_POST
+def create(request: HttpRequest) -> HttpResponse:
+    name = request.POST.get("name", "")
+    loopback_only = request.POST.get("loopback_only") == "on"
+    try:
+        service.create(actor_of(request), name, request.POST.get("password", ""), loopback_only=loopback_only)
+    except service.InvalidAccount as error:
+        messages.error(request, str(error))
+    else:
+        messages.success(request, f"{name} may connect.")
+    return redirect("accounts")
+
+
+@sensitive_post_parameters("password")
+@require_http_methods(["GET", "HEAD", "POST"])
+def change(request: HttpRequest, verb: str) -> HttpResponse:
+    """Confirm and do one of CHANGES to the account in parameter `name`; a name may hold any character, so it is no part of the path."""
+    if request.method != "POST":
+        return render(request, "console/account.html", {"name": request.GET.get("name", ""), "verb": verb})
+    name = request.POST.get("name", "")
+    apply, done = CHANGES[verb]
+    try:
+        apply(actor_of(request), name, request)
+    except service.InvalidAccount as error:
+        return render(request, "console/account.html", {"name": name, "verb": verb, "problem": str(error)}, status=400)
+    messages.success(request, f"{name} {done}.")
+    return redirect("accounts")

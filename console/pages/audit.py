@@ -1,0 +1,14 @@
+"""The audit trail."""
+
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import render
+from django.views.decorators.http import require_safe
+
+from console.selectors import audit
+
+
+@require_safe
+def listing(request: HttpRequest) -> HttpResponse:
+    before = request.GET.get("before", "")
+    entries, following = audit.page(int(before) if before.isascii() and before.isdigit() and len(before) < 19 else 0)
+    return render(request, "console/audit.html", {"entries": entries, "following": following})

@@ -1,0 +1,133 @@
+"""What one does with a destination: a page that names what will happen, and a button. Works the same with and without JavaScript."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from django.contrib import messages
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from django.views.decorators.http import require_http_methods
+
+from broker_core import control
+from console.selectors import destinations
+from console.selectors.destinations import Destination
+from console.services import destinations as service
+from console.services.audit import Actor
+from console.services.requests import Outcome
+
+from .actor import actor_of
+from .settings_form import SettingsForm
+
+KIND = "queue"
+"""Operators make queues; topics come into being by their use."""
+
+
+class UnknownDepth(control.InvalidRequest):
+    """Nobody can agree to discard a number of messages that nobody knows."""
+
+
+@dataclass(slots=True, frozen=True)
+class Operation:
+    title: str
+    done: str
+    """Said when the node has done it."""
+    apply: Callable[[Actor, Destination, HttpRequest], Outcome]
+    discards: bool = False
+
+
+def _seen_depth(request: HttpRequest) -> int:
+    """The depth that the confirmation page named."""
+    text = request.POST.get("depth", "")
+    if not (text.isascii() and text.isdigit() and len(text) <= 19):
+        raise UnknownDepth("The number of messages is unknown, because no node tells it. Come back when one does.")
+    return int(text)
+
+
+OPERATIONS = {
+    "pause": Operation("Pause", "paused", lambda actor, it, asked: service.pause(actor, it.address, asked.POST.get("direction", ""))),
+    "resume": Operation("Resume", "resumed", lambda actor, it, asked: service.resume(actor, it.address)),
+    "purge": Operation("Purge", "purged", lambda actor, it, asked: service.purge(actor, it.address, _seen_depth(asked)), discards=True),
+    "destroy": Operation("Destroy", "destroyed", lambda actor, it, asked: service.destroy(actor, it.address, _seen_depth(asked)), discards=True),
+}
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+def operate(request: HttpRequest, number: str, verb: str) -> HttpResponse:
+    """Confirm and do one of OPERATIONS."""
+    destination = _find(int(number))
+    operation = OPERATIONS[verb]
+    context = {"destination": destination, "operation": operation, "verb": verb, "directions": control.DIRECTIONS}
+    if request.method == "POST":
+        try:
+            outcome = operation.apply(actor_of(request), destination, request)
+        except control.InvalidRequest as error:
+            return render(request, "console/confirm.html", {**context, "problem": str(error)}, status=400)
+        _tell(request, destination.address, operation.done, outcome)
+        return redirect("overview")
+    return render(request, "console/confirm.html", context)
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+def create(request: HttpRequest) -> HttpResponse:
+    form = SettingsForm(control.default_settings(), request.POST if request.method == "POST" else None)
+    name = request.POST.get("name", "").strip()
+    problem = ""
+    if request.method == "POST" and form.is_valid():
+        address = f"{KIND}/{name}"
+        try:
+            outcome = service.create(actor_of(request), address, form.changed)
+        except control.InvalidRequest as error:
+            problem = str(error)
+        else:
+            _tell(request, address, "created", outcome)
+            return redirect("overview")
+    context = {"form": form, "name": name, "problem": problem, "kind": KIND}
+    return render(request, "console/create.html", context, status=400 if problem or form.errors else 200)
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+def update(request: HttpRequest, number: str) -> HttpResponse:
+    destination = _find(int(number))
+    form = SettingsForm(destination.settings, request.POST if request.method == "POST" else None)
+    problem = ""
+    if request.method == "POST" and form.is_valid():
+        try:
+            outcome = service.update(actor_of(request), destination.address, form.changed)
+        except control.InvalidRequest as error:
+            problem = str(error)
+        else:
+            _tell(request, destination.address, "changed", outcome)
+            return redirect("overview")
+    context = {"destination": destination, "form": form, "problem": problem}
+    return render(request, "console/update.html", context, status=400 if problem or form.errors else 200)
+
+
+def _find(number: int) -> Destination:
+    destination = destinations.by_number(number)
+    if destination is None:
+        raise Http404("There is no such destination; it may have been destroyed meanwhile.")
+    return destination
+
+
+def _tell(request: HttpRequest, address: str, done: str, outcome: Outcome) -> None:
+    if outcome.answer is None:
+        messages.warning(
+            request,
+            f"{address}: no node has answered request {outcome.request} yet. It will be applied if one does within "
+            f"{control.DEADLINE_MS // 1000} s of being filed, and not later.",
+        )
+    elif outcome.answer.done:
+        messages.success(request, f"{address} {done}{_particulars(outcome.answer.result)}.")
+    else:
+        told = outcome.answer.result
+        detail = f" ({told['detail']})" if told.get("detail") else ""
+        messages.error(request, f"{address}: {told.get('message', 'the node refused, and did not say why')}{detail}.")
+
+
+def _particulars(result: dict[str, Any]) -> str:
+    parts = [f"{result[name]:,} messages {word}" for name, word in _COUNTS if isinstance(result.get(name), int)]
+    return f": {', '.join(parts)}" if parts else ""
+
+
+_COUNTS = (("purged", "purged"), ("outstanding", "kept, because consumers hold them"), ("discarded", "discarded"))

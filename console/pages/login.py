@@ -1,0 +1,41 @@
+"""Logging in, throttled; and the rule that everything else asks for it."""
+
+from typing import Any
+
+from django.contrib.auth import views
+from django.contrib.auth.middleware import LoginRequiredMiddleware
+from django.http import HttpRequest, HttpResponse
+from django.urls import reverse
+from django_htmx.http import HttpResponseClientRedirect
+
+from console.services import login
+
+
+class LoginRequired(LoginRequiredMiddleware):
+    """A page that refreshes itself is sent to the login as a whole: a login form within a table would be no help."""
+
+    def handle_no_permission(self, request: Any, view_func: Any) -> HttpResponse:
+        if request.htmx:
+            return HttpResponseClientRedirect(reverse("login"))
+        return super().handle_no_permission(request, view_func)
+
+
+class Login(views.LoginView):
+    template_name = "console/login.html"
+    redirect_authenticated_user = True
+    attempt: Any = None
+
+    def post(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
+        try:
+            self.attempt = login.admit(request.POST.get("username", ""), request.META.get("REMOTE_ADDR") or "")
+        except login.Throttled as throttled:
+            context = self.get_context_data(form=self.form_class(request), retry_seconds=throttled.retry_seconds)
+            return self.render_to_response(context, status=429, headers={"Retry-After": str(throttled.retry_seconds)})
+        return super().post(request, *args, **kwargs)
+
+    def form_valid(self, form: Any) -> HttpResponse:
+        login.succeeded(self.attempt)
+        return super().form_valid(form)
+
+    def form_invalid(self, form: Any) -> HttpResponse:
+        return self.render_to_response(self.get_context_data(form=form), status=401)

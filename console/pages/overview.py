@@ -1,0 +1,56 @@
+"""The overview: the node, and the destinations with what it counts. Its live part is a fragment that the page asks for every two seconds."""
+
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import urlencode
+
+from django.apps import apps
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import render
+from django.views.decorators.http import require_safe
+
+from console.permissions import DISCARD_MESSAGE, MANAGE_DESTINATION
+from console.rates import Rate, Reading
+from console.selectors import destinations, health, node
+
+
+@dataclass(slots=True, frozen=True)
+class Row:
+    destination: destinations.Destination
+    rate: Rate | None
+
+
+@require_safe
+def overview(request: HttpRequest) -> HttpResponse:
+    return render(request, "console/overview.html", _context(request))
+
+
+@require_safe
+def live(request: HttpRequest) -> HttpResponse:
+    return render(request, "console/_live.html", _context(request))
+
+
+def _context(request: HttpRequest) -> dict[str, Any]:
+    asked = {name: request.GET.get(name, "") for name in ("q", "sort", "after")}
+    if asked["sort"] not in destinations.SORTS:
+        asked["sort"] = destinations.SORTS[0]
+    page = destinations.page(asked["q"], asked["sort"], asked["after"])
+    status = node.node_status()
+    return {
+        "asked": asked,
+        "here": urlencode({name: value for name, value in asked.items() if value}),
+        "following": urlencode({**asked, "after": page.after}) if page.after else "",
+        "rows": [Row(destination, _rate(destination)) for destination in page.destinations],
+        "node": status,
+        "listeners": health.listeners(status),
+        "problems": health.problems(status),
+        "may_manage": request.user.has_perm(MANAGE_DESTINATION),
+        "may_discard": request.user.has_perm(DISCARD_MESSAGE),
+    }
+
+
+def _rate(destination: destinations.Destination) -> Rate | None:
+    if not destination.known:
+        return None
+    reading = Reading(destination.at, destination.accepted_total, destination.settled_total)
+    return apps.get_app_config("console").rates.observe(destination.number, reading)

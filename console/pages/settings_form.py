@@ -1,0 +1,32 @@
+"""The settings of a destination as a form. Bounds and types are the broker's own; this adds only words."""
+
+from typing import Any
+
+from django import forms
+
+from broker_core.control import SETTINGS
+
+WORDS = {
+    "redelivery_max": ("Redeliveries at most", "Failures after which a message is dead. 0: the first kills it; -1: never."),
+    "redelivery_delay_ms": ("First redelivery after (ms)", "The wait before a message that failed is delivered again."),
+    "redelivery_multiplier": ("Multiplied by", "How much longer each further wait is."),
+    "redelivery_delay_max_ms": ("Wait at most (ms)", "The wait grows no further."),
+    "use_dead": ("Keep dead messages", "On the dead message queue; otherwise they are discarded."),
+}
+_FIELDS = {int: forms.IntegerField, float: forms.FloatField, bool: forms.BooleanField}
+
+
+class SettingsForm(forms.Form):
+    def __init__(self, current: dict[str, Any], data: Any = None) -> None:
+        super().__init__(data)
+        for name, (kind, low, high) in SETTINGS.items():
+            label, words = WORDS.get(name, (name.replace("_", " ").capitalize(), ""))
+            bounds = {} if kind is bool else {"min_value": kind(low), "max_value": kind(high)}
+            self.fields[name] = _FIELDS[kind](
+                label=label, help_text=words, initial=current.get(name), required=kind is not bool, **bounds
+            )
+
+    @property
+    def changed(self) -> dict[str, Any]:
+        """What differs from the settings shown; after is_valid()."""
+        return {name: self.cleaned_data[name] for name in self.changed_data}

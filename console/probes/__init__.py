@@ -1,0 +1,1 @@
+"""What machines ask: is it alive, is it ready, what does it count."""

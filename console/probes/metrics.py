@@ -1,0 +1,147 @@
+"""`/metrics`: the node, sums over destinations, and with `?destinations=1` each destination, by keyset pages. Unknown values are left out."""
+
+import re
+import secrets
+from collections.abc import Callable
+from ipaddress import ip_address
+from typing import Any
+
+from django.conf import settings
+from django.contrib.auth.decorators import login_not_required
+from django.http import HttpRequest, HttpResponse
+from django.views.decorators.http import require_safe
+
+from console.selectors import destinations, health
+from console.selectors.node import NodeStatus, node_status
+from console.selectors.totals import totals
+
+from .exposition import CONTENT_TYPE, Family, exposition
+
+DESTINATIONS = 1000
+"""Of one scrape, unless `limit` asks for fewer; the comment at its end names the next page."""
+
+GAUGES = {
+    "depth": ("messages", "Messages that are neither settled nor discarded."),
+    "octets": ("message_bytes", "Octets of header sections and bodies of these messages."),
+    "unsettled": ("messages_unsettled", "Messages delivered to a consumer that has not settled them."),
+    "consumers": ("consumers", "Consumers attached."),
+}
+COUNTERS = {
+    "accepted_total": ("messages_accepted_total", "Messages accepted from producers."),
+    "settled_total": ("messages_settled_total", "Messages acknowledged by consumers."),
+    "dead_total": ("messages_dead_total", "Messages that could not be delivered."),
+    "expired_total": ("messages_expired_total", "Messages whose time to live ended before they were consumed."),
+    "redelivered_total": ("messages_redelivered_total", "Deliveries of messages that had left before."),
+}
+OLDEST = ("oldest_message_age_seconds", "Age of the oldest message.")
+COMMIT_SECONDS = ("commit_seconds_bounds", "commit_seconds_buckets", "commit_seconds_sum")
+"""A histogram as the node tells it: bounds, observations between them, and their sum."""
+_NODE_METRIC = re.compile(r"[a-z][a-z0-9_]{0,99}")
+
+
+@login_not_required
+@require_safe
+def metrics(request: HttpRequest) -> HttpResponse:
+    if not _may_read(request):
+        return HttpResponse("Send SURETY_METRICS_TOKEN as a bearer token, or ask from loopback.\n", "text/plain", 403)
+    status = node_status()
+    text = exposition([*_of_node(status), *_of_all()])
+    if request.GET.get("destinations") == "1":
+        text += _of_each(request)
+    return HttpResponse(text, CONTENT_TYPE)
+
+
+def _may_read(request: HttpRequest) -> bool:
+    scheme, _, token = request.headers.get("Authorization", "").partition(" ")
+    if settings.METRICS_TOKEN and scheme.lower() == "bearer":
+        return secrets.compare_digest(token.strip().encode(), settings.METRICS_TOKEN.encode())
+    try:
+        return ip_address(request.META.get("REMOTE_ADDR") or "").is_loopback
+    except ValueError:
+        return False
+
+
+def _of_node(status: NodeStatus) -> list[Family]:
+    problems = health.problems(status)
+    families = [
+        Family("surety_ready", "gauge", "1 if the service keeps its promises now (see /health/ready).").add(int(not problems)),
+        Family("surety_node_alive", "gauge", "1 if a node holds the lease and its heartbeat is fresh.").add(int(status.alive)),
+        Family("surety_node_heartbeat_age_seconds", "gauge", "Age of the last heartbeat.").add(status.heartbeat_seconds),
+        Family("surety_node_standbys", "gauge", "Nodes that stand by.").add(len(status.standbys)),
+        Family("surety_lease_epoch", "gauge", "Raised whenever the lease is acquired.").add(status.epoch),
+    ]
+    if status.alive and status.since is not None:
+        acquired = Family("surety_lease_acquired_timestamp_seconds", "gauge", "When the lease was acquired.")
+        families.append(acquired.add(status.since.timestamp()))
+    up = Family("surety_listener_up", "gauge", "1 if the listener is open.")
+    for listener in health.listeners(status):
+        up.add(int(listener.up), listener=listener.name)
+    return [*families, up, *_told_by_node(status.metrics)]
+
+
+def _told_by_node(told: dict[str, Any]) -> list[Family]:
+    """The node's own metrics, under the names it gives: `..._total` counts, everything else measures. Anything but a number is no metric."""
+    families = []
+    for name, value in sorted(told.items()):
+        if name not in COMMIT_SECONDS and _NODE_METRIC.fullmatch(name) and isinstance(value, int | float):
+            kind = "counter" if name.endswith("_total") else "gauge"
+            # Prometheus counts bytes; the broker says octets everywhere else.
+            family = Family(f"surety_node_{name.replace('octets', 'bytes')}", kind, f"{_words(name)}, as the node tells it.")
+            families.append(family.add(value))
+    bounds, buckets, seconds = (told.get(name) for name in COMMIT_SECONDS)
+    if isinstance(bounds, list) and isinstance(buckets, list) and isinstance(seconds, int | float) and len(buckets) == len(bounds) + 1:
+        commits = Family("surety_node_commit_seconds", "histogram", "Duration of group commits.")
+        families.append(commits.add_histogram(bounds, buckets, seconds))
+    return families
+
+
+def _words(name: str) -> str:
+    return name.removesuffix("_total").replace("_", " ").capitalize()
+
+
+def _of_all() -> list[Family]:
+    found = totals()
+    if found is None:
+        return []
+    return [
+        Family("surety_destinations", "gauge", "Destinations that exist.").add(found["destinations"]),
+        Family("surety_destinations_paused", "gauge", "Destinations paused in some direction.").add(found["paused"]),
+        *_families("surety_", "gauge", GAUGES, lambda name: [({}, found[name])]),
+        *_families("surety_", "counter", COUNTERS, lambda name: [({}, found[name])]),
+        Family(f"surety_{OLDEST[0]}", "gauge", OLDEST[1]).add(_seconds(found["oldest_ms"])),
+    ]
+
+
+def _of_each(request: HttpRequest) -> str:
+    limit = request.GET.get("limit", "")
+    rows = int(limit) if limit.isascii() and limit.isdigit() and len(limit) < 7 else DESTINATIONS
+    page = destinations.page(request.GET.get("q", ""), "name", request.GET.get("after", ""), min(rows, DESTINATIONS))
+
+    def samples(name: str) -> list[tuple[dict[str, str], Any]]:
+        return [({"destination": it.address}, getattr(it, name)) for it in page.destinations]
+
+    oldest = Family(f"surety_destination_{OLDEST[0]}", "gauge", OLDEST[1])
+    for it in page.destinations:
+        oldest.add(_seconds(it.oldest_ms), destination=it.address)
+    families = [
+        *_families("surety_destination_", "gauge", GAUGES, samples),
+        *_families("surety_destination_", "counter", COUNTERS, samples),
+        oldest,
+    ]
+    return exposition(families) + (f"# next: after={page.after}\n" if page.after else "")
+
+
+def _families(
+    prefix: str, kind: str, names: dict[str, tuple[str, str]], samples: Callable[[str], list[tuple[dict[str, str], Any]]]
+) -> list[Family]:
+    families = []
+    for column, (name, words) in names.items():
+        family = Family(prefix + name, kind, words)
+        for labels, value in samples(column):
+            family.add(value, **labels)
+        families.append(family)
+    return families
+
+
+def _seconds(milliseconds: int | None) -> float | None:
+    return None if milliseconds is None else milliseconds / 1000

@@ -1,0 +1,27 @@
+"""Client accounts, by keyset pages. Verifiers are not read: nobody here needs them."""
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from .rows import rows
+
+PAGE_ROWS = 100
+
+
+@dataclass(slots=True, frozen=True)
+class Account:
+    name: str
+    disabled: bool
+    loopback_only: bool
+    created_at: datetime
+
+
+def page(after: str = "", limit: int = PAGE_ROWS) -> tuple[list[Account], str]:
+    """At most `limit` accounts whose names follow `after`; and the key of the next page, empty if this is the last. One query."""
+    found = rows(
+        """SELECT name, disabled, loopback_only, created_at FROM surety.account
+            WHERE name > %(after)s ORDER BY name LIMIT %(limit)s""",
+        {"after": after.replace("\x00", ""), "limit": limit + 1},
+    )
+    shown = [Account(**row) for row in found[:limit]]
+    return shown, shown[-1].name if len(found) > limit else ""

@@ -1,0 +1,128 @@
+"""Destinations with what the node counts of them, by keyset pages. Counters of a node that is not alive are None: unknown."""
+
+import base64
+import binascii
+import json
+from dataclasses import dataclass
+from typing import Any
+
+from .node import HEARTBEAT_SECONDS_MAX
+from .rows import rows
+
+PAGE_ROWS = 50
+PAGE_ROWS_MAX = 1000
+SEARCH_CHARACTERS_MAX = 255
+SORTS = ("name", "depth")
+
+# A row counts as known if the holder's heartbeat is fresh and the row was written under its lease: what an earlier holder wrote last may be
+# long past. The node writes a row when it changes, so that its age alone says nothing.
+_DESTINATIONS = """
+    WITH holder AS (
+        SELECT acquired_at FROM surety.lease
+         WHERE shard = 0 AND holder_pid IS NOT NULL
+           AND heartbeat_at >= clock_timestamp() - make_interval(secs => %(heartbeat_seconds_max)s)),
+    listed AS (
+        SELECT destination.destination AS number, destination.address, destination.automatic, destination.state,
+               destination.settings::text AS settings, statistics.depth, statistics.octets, statistics.consumers, statistics.unsettled,
+               statistics.accepted_total, statistics.settled_total, statistics.dead_total, statistics.expired_total,
+               statistics.redelivered_total, statistics.at,
+               CASE WHEN statistics.depth > 0 THEN
+                    greatest(0, (extract(epoch FROM clock_timestamp()) * 1000)::int8 - statistics.oldest_at) END AS oldest_ms,
+               coalesce(statistics.depth, -1) AS rank
+          FROM surety.destination LEFT JOIN (SELECT * FROM surety.destination_statistics JOIN holder ON at >= acquired_at) statistics
+               USING (shard, destination)
+         WHERE shard = 0 AND destination.destroyed_at IS NULL)
+    SELECT * FROM listed
+"""
+_ORDER = {"name": "ORDER BY address", "depth": "ORDER BY rank DESC, address"}
+_AFTER = {"name": "address > %(address)s", "depth": "(rank < %(rank)s OR rank = %(rank)s AND address > %(address)s)"}
+
+
+@dataclass(slots=True, frozen=True)
+class Destination:
+    number: int
+    address: str
+    automatic: bool
+    """A client's use created it; it goes when it is idle."""
+    state: int
+    """Union of 1 (consumers paused) and 2 (producers paused)."""
+    settings: dict[str, Any]
+    depth: int | None
+    octets: int | None
+    consumers: int | None
+    unsettled: int | None
+    oldest_ms: int | None
+    """Age of the oldest message; None: unknown, or no message."""
+    accepted_total: int | None
+    settled_total: int | None
+    dead_total: int | None
+    expired_total: int | None
+    redelivered_total: int | None
+    at: Any
+    """When the node wrote these counters."""
+
+    @property
+    def known(self) -> bool:
+        return self.depth is not None
+
+    @property
+    def reserved(self) -> bool:
+        return self.address.partition("/")[2].startswith("mq.")
+
+
+@dataclass(slots=True, frozen=True)
+class Page:
+    destinations: list[Destination]
+    after: str
+    """Key of the next page; empty: this is the last."""
+
+
+def page(search: str = "", sort: str = "name", after: str = "", limit: int = PAGE_ROWS) -> Page:
+    """At most `limit` destinations whose address contains `search`, in the order of `sort`, following the key `after`. One query."""
+    if sort not in SORTS:
+        sort = "name"
+    limit = max(1, min(limit, PAGE_ROWS_MAX))
+    conditions, parameters = [], {"heartbeat_seconds_max": HEARTBEAT_SECONDS_MAX, "limit": limit + 1}
+    if search:
+        conditions.append("address ILIKE %(pattern)s")
+        parameters["pattern"] = f"%{_literal(search[:SEARCH_CHARACTERS_MAX])}%"
+    if key := _decoded(after):
+        conditions.append(_AFTER[sort])
+        parameters["rank"], parameters["address"] = key
+    where = f"WHERE {' AND '.join(conditions)}" if conditions else ""
+    found = rows(f"{_DESTINATIONS} {where} {_ORDER[sort]} LIMIT %(limit)s", parameters)
+    shown = found[:limit]
+    following = _encoded(shown[-1]["rank"], shown[-1]["address"]) if len(found) > limit else ""
+    return Page([_destination(row) for row in shown], following)
+
+
+def by_number(number: int) -> Destination | None:
+    """None: there is none, or it is destroyed."""
+    parameters = {"heartbeat_seconds_max": HEARTBEAT_SECONDS_MAX, "number": number}
+    found = rows(f"{_DESTINATIONS} WHERE number = %(number)s", parameters)
+    return _destination(found[0]) if found else None
+
+
+def _destination(row: dict[str, Any]) -> Destination:
+    values = {name: value for name, value in row.items() if name != "rank"}
+    return Destination(**{**values, "settings": json.loads(row["settings"])})
+
+
+def _literal(search: str) -> str:
+    """LIKE's own characters stand for themselves; NUL cannot be in a name, nor in a parameter."""
+    return search.replace("\x00", "").replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
+
+
+def _encoded(rank: int, address: str) -> str:
+    return base64.urlsafe_b64encode(json.dumps([rank, address]).encode()).decode()
+
+
+def _decoded(after: str) -> tuple[int, str] | None:
+    """A key from a URL; anything else than one of ours means the first page."""
+    try:
+        rank, address = json.loads(base64.urlsafe_b64decode(after.encode()))
+    except (binascii.Error, ValueError, TypeError):
+        return None
+    if type(rank) is not int or not -1 <= rank < 1 << 63 or not isinstance(address, str) or "\x00" in address:
+        return None
+    return rank, address

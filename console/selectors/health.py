@@ -1,0 +1,63 @@
+"""What stands between the service and its promises, as sentences. Nothing is well that is not known to be."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from .node import NodeStatus
+from .rows import rows
+
+
+@dataclass(slots=True, frozen=True)
+class Listener:
+    name: str
+    up: bool
+    detail: str
+
+
+def problems(status: NodeStatus) -> dict[str, str]:
+    """What is wrong, by name of the check; empty: the service is ready. One query."""
+    found = _durability()
+    if not status.alive:
+        found["node"] = "no node holds the lease" if status.heartbeat_seconds is None else _silent(status)
+        return found
+    if not status.reporting:
+        found["node"] = f"{status.holder} holds the lease, but tells nothing about itself"
+        return found
+    down = [listener for listener in listeners(status) if not listener.up]
+    if not status.listeners:
+        found["listeners"] = "the node has no listener open yet"
+    elif down:
+        found["listeners"] = ", ".join(f"{listener.name} is down{f' ({listener.detail})' if listener.detail else ''}" for listener in down)
+    if status.metrics.get("space_low") is not False:
+        found["space"] = (
+            f"producers wait for disk space: {status.metrics.get('space_reason') or 'the node does not say why'}"
+            if status.metrics.get("space_low")
+            else "the node does not say whether the database has room"
+        )
+    return found
+
+
+def listeners(status: NodeStatus) -> list[Listener]:
+    """What the node says of each listener that it should have open."""
+    return [_listener(name, told) for name, told in sorted(status.listeners.items())]
+
+
+def _listener(name: str, told: Any) -> Listener:
+    if not isinstance(told, dict):
+        return Listener(name, told is True, "")
+    where = f"{told['host']}:{told['port']}" if told.get("host") and told.get("port") else ""
+    return Listener(name, told.get("up") is True, str(told.get("problem") or where))
+
+
+def _durability() -> dict[str, str]:
+    """Settings of the server without which a commit that returned is not on disk, or not whole after a crash."""
+    values = rows("SELECT current_setting('fsync') AS fsync, current_setting('full_page_writes') AS full_page_writes")[0]
+    return {
+        name: f"PostgreSQL runs with {name} = {value}: a crash loses what was confirmed. Set it to on and reload."
+        for name, value in values.items()
+        if value != "on"
+    }
+
+
+def _silent(status: NodeStatus) -> str:
+    return f"no node holds the lease; {status.holder or 'the last holder'} was last heard of {status.heartbeat_seconds:.0f} s ago"

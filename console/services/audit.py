@@ -1,0 +1,59 @@
+"""Who asks, and the audit rows that say so. An attempt without the permission is refused and recorded as well."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from django.contrib.auth.base_user import AbstractBaseUser
+from django.contrib.auth.models import AnonymousUser, User
+from django.core.exceptions import PermissionDenied
+from django.db import connection
+
+
+@dataclass(slots=True, frozen=True)
+class Actor:
+    """The person behind a request, and where he sits."""
+
+    user: User | AbstractBaseUser | AnonymousUser
+    origin: str = ""
+    """IP address; empty: the command line."""
+
+    @property
+    def name(self) -> str:
+        return self.user.get_username() or "a stranger"
+
+
+def require(actor: Actor, permission: str, what: str, address: str = "") -> None:
+    """Raises PermissionDenied, after a row in the audit."""
+    if not (actor.user.is_authenticated and actor.user.has_perm(permission)):
+        record(actor.name, actor.origin, what, address, result={"refused": f"needs the permission {permission}"})
+        raise PermissionDenied(f"You need the permission {permission} for this.")
+
+
+def record(
+    who: str,
+    origin: str,
+    what: str,
+    address: str = "",
+    arguments: Mapping[str, Any] | None = None,
+    *,
+    request: int | None = None,
+    result: Mapping[str, Any] | None = None,
+) -> None:
+    """One audit row, in the caller's transaction. `arguments` must hold no secret."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            """INSERT INTO surety.audit (who, origin, what, address, arguments, request, result)
+               VALUES (%(who)s, %(origin)s, %(what)s, %(address)s, %(arguments)s::jsonb, %(request)s, %(result)s::jsonb)""",
+            {
+                "who": who,
+                "origin": origin,
+                "what": what,
+                # Refused attempts are recorded too, and may name anything; NUL is the one character that PostgreSQL cannot keep.
+                "address": address.replace("\x00", "\N{REPLACEMENT CHARACTER}"),
+                "arguments": json.dumps(dict(arguments or {})),
+                "request": request,
+                "result": None if result is None else json.dumps(dict(result)),
+            },
+        )

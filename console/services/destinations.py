@@ -1,0 +1,37 @@
+"""What operators do with destinations. Each function asks the node and returns its answer; see `requests.ask` for what they raise."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from console.permissions import DISCARD_MESSAGE, MANAGE_DESTINATION
+
+from .audit import Actor
+from .requests import Outcome, ask
+
+
+def create(actor: Actor, address: str, settings: Mapping[str, Any] | None = None) -> Outcome:
+    return ask(actor, MANAGE_DESTINATION, "create", address, settings)
+
+
+def update(actor: Actor, address: str, settings: Mapping[str, Any]) -> Outcome:
+    """Change the settings that are named; the others stay."""
+    return ask(actor, MANAGE_DESTINATION, "update", address, settings)
+
+
+def pause(actor: Actor, address: str, direction: str) -> Outcome:
+    """`direction`: PRODUCERS (nothing comes in), CONSUMERS (nothing goes out) or ALL."""
+    return ask(actor, MANAGE_DESTINATION, "pause", address, {"direction": direction})
+
+
+def resume(actor: Actor, address: str, direction: str = "ALL") -> Outcome:
+    return ask(actor, MANAGE_DESTINATION, "resume", address, {"direction": direction})
+
+
+def purge(actor: Actor, address: str, depth: int) -> Outcome:
+    """Discard the messages. `depth` is the number the operator saw when he agreed (R22)."""
+    return ask(actor, DISCARD_MESSAGE, "purge", address, {"depth": depth})
+
+
+def destroy(actor: Actor, address: str, depth: int) -> Outcome:
+    """Discard the messages and the destination itself."""
+    return ask(actor, DISCARD_MESSAGE, "destroy", address, {"depth": depth})

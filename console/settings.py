@@ -1,0 +1,161 @@
+"""Django's settings, one file. The broker's own come from BrokerConfig; what concerns only the console is read here, by three readers."""
+
+import os
+import secrets
+import socket
+from pathlib import Path
+
+from django.core.exceptions import ImproperlyConfigured
+from psycopg.conninfo import conninfo_to_dict
+
+from broker_core.config import BrokerConfig
+
+BASE_DIR = Path(__file__).resolve().parent.parent
+BROKER = BrokerConfig.from_env()
+
+
+# -- readers ------------------------------------------------------------------------------------------------------------------------
+def env_text(name: str, default: str = "") -> str:
+    return os.environ.get(name, "").strip() or default
+
+
+def env_flag(name: str, default: bool = False) -> bool:
+    text = env_text(name).lower()
+    if text not in ("", "true", "1", "yes", "on", "false", "0", "no", "off"):
+        raise ImproperlyConfigured(f"{name} is {text!r}, but must be true or false.")
+    return text in ("true", "1", "yes", "on") if text else default
+
+
+def env_list(name: str) -> list[str]:
+    """Parts separated by commas."""
+    return [part.strip() for part in env_text(name).split(",") if part.strip()]
+
+
+def secret_key(home: Path) -> str:
+    """SURETY_SECRET_KEY, or one made at the first start and kept where only the owner reads it. Written aside and linked into place,
+    so that of two processes that start at once both use the same."""
+    if given := env_text("SURETY_SECRET_KEY"):
+        return given
+    kept = home / "secret_key"
+    if not kept.exists():
+        home.mkdir(parents=True, exist_ok=True)
+        aside = home / f".secret_key.{os.getpid()}"
+        with os.fdopen(os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as file:
+            file.write(secrets.token_urlsafe(64))
+        try:
+            os.link(aside, kept)
+        except FileExistsError:
+            pass  # the other process was first; its key holds
+        finally:
+            aside.unlink()
+    return kept.read_text().strip()
+
+
+def database(url: str) -> dict[str, object]:
+    """Django's form of a libpq URI; what Django has no key for (sslmode, ...) goes to libpq as it is."""
+    given = {name: str(value) for name, value in conninfo_to_dict(url).items() if value is not None}
+    named = {key: given.pop(name, "") for key, name in (("NAME", "dbname"), ("USER", "user"), ("HOST", "host"), ("PORT", "port"))}
+    return {
+        "ENGINE": "django.db.backends.postgresql",
+        **named,
+        "PASSWORD": given.pop("password", ""),
+        "CONN_HEALTH_CHECKS": True,  # a server that came back gets new connections, not errors from old ones
+        # Under ASGI every request has a thread of its own, so connections are kept in a pool, not by thread. Eight: as many as
+        # PostgreSQL, the node and the workers leave of its hundred, ten times over.
+        "OPTIONS": {**given, "application_name": "surety console", "pool": {"min_size": 0, "max_size": 8, "timeout": 2}},
+    }
+
+
+# -- security -----------------------------------------------------------------------------------------------------------------------
+SECRET_KEY = secret_key(BROKER.home)
+DEBUG = False
+ALLOWED_HOSTS = env_list("SURETY_ALLOWED_HOSTS") or ["localhost", "127.0.0.1", "[::1]", socket.gethostname(), BROKER.bind]
+CSRF_TRUSTED_ORIGINS = env_list("SURETY_TRUSTED_ORIGINS")
+HTTPS = env_flag("SURETY_HTTPS")
+"""True: the console is reached by HTTPS only, through a proxy that says so in X-Forwarded-Proto."""
+if HTTPS:
+    SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https")
+    SECURE_HSTS_SECONDS = 31_536_000
+SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = HTTPS
+SESSION_COOKIE_AGE = 12 * 3600
+SESSION_COOKIE_HTTPONLY = CSRF_COOKIE_HTTPONLY = True
+SESSION_COOKIE_SAMESITE = CSRF_COOKIE_SAMESITE = "Lax"
+SESSION_COOKIE_NAME, CSRF_COOKIE_NAME = "surety_session", "surety_csrf"
+SECURE_CONTENT_TYPE_NOSNIFF = True
+SECURE_REFERRER_POLICY = "same-origin"
+X_FRAME_OPTIONS = "DENY"
+DATA_UPLOAD_MAX_MEMORY_SIZE = 1 << 20
+DATA_UPLOAD_MAX_NUMBER_FIELDS = 100
+PASSWORD_HASHERS = ["django.contrib.auth.hashers.PBKDF2PasswordHasher"]
+AUTH_PASSWORD_VALIDATORS = [
+    {"NAME": "django.contrib.auth.password_validation.MinimumLengthValidator", "OPTIONS": {"min_length": 10}},
+    {"NAME": "django.contrib.auth.password_validation.UserAttributeSimilarityValidator"},
+    {"NAME": "django.contrib.auth.password_validation.CommonPasswordValidator"},
+]
+LOGIN_URL, LOGIN_REDIRECT_URL, LOGOUT_REDIRECT_URL = "login", "overview", "login"
+LOGIN_ATTEMPTS_MAX, LOGIN_ATTEMPTS_MAX_ADDRESS, LOGIN_WINDOW_SECONDS = 5, 30, 300
+"""Failures of one name from one address, and of one address, in the window; then the answer is 429."""
+METRICS_TOKEN = env_text("SURETY_METRICS_TOKEN")
+"""Whoever sends it as a bearer token may read /metrics; without one only loopback may."""
+ADMIN_USER, ADMIN_PASSWORD = env_text("SURETY_ADMIN_USER", "admin"), env_text("SURETY_ADMIN_PASSWORD")
+
+# -- application --------------------------------------------------------------------------------------------------------------------
+DATABASES = {"default": database(BROKER.database_url)}
+INSTALLED_APPS = [
+    "django.contrib.contenttypes",
+    "django.contrib.auth",
+    "django.contrib.sessions",
+    "django.contrib.messages",
+    "django.contrib.staticfiles",
+    "django_htmx",
+    "rest_framework",
+    "console",
+]
+MIDDLEWARE = [
+    "console.security.security_headers",
+    "django.middleware.security.SecurityMiddleware",
+    "whitenoise.middleware.WhiteNoiseMiddleware",
+    "django.contrib.sessions.middleware.SessionMiddleware",
+    "django.middleware.common.CommonMiddleware",
+    "django.middleware.csrf.CsrfViewMiddleware",
+    "django.contrib.auth.middleware.AuthenticationMiddleware",
+    "django_htmx.middleware.HtmxMiddleware",
+    "console.pages.login.LoginRequired",
+    "django.contrib.messages.middleware.MessageMiddleware",
+    "django.middleware.clickjacking.XFrameOptionsMiddleware",
+]
+ROOT_URLCONF = "console.urls"
+ASGI_APPLICATION = "console.asgi.application"
+TEMPLATES = [
+    {
+        "BACKEND": "django.template.backends.django.DjangoTemplates",
+        "DIRS": [BASE_DIR / "templates"],
+        "OPTIONS": {
+            "context_processors": [
+                "django.template.context_processors.request",
+                "django.contrib.auth.context_processors.auth",
+                "django.contrib.messages.context_processors.messages",
+            ],
+            "libraries": {"quantities": "console.quantities"},
+        },
+    }
+]
+MESSAGE_STORAGE = "django.contrib.messages.storage.session.SessionStorage"
+STATIC_URL = "/static/"
+WHITENOISE_USE_FINDERS = True  # straight from the packages: no collectstatic step between a clone and a page
+DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
+USE_TZ, TIME_ZONE, LANGUAGE_CODE, USE_I18N = True, "UTC", "en", False
+REST_FRAMEWORK = {
+    "DEFAULT_AUTHENTICATION_CLASSES": ["rest_framework.authentication.SessionAuthentication"],
+    "DEFAULT_PERMISSION_CLASSES": ["rest_framework.permissions.IsAuthenticated"],
+    "DEFAULT_RENDERER_CLASSES": ["rest_framework.renderers.JSONRenderer"],
+    "DEFAULT_PARSER_CLASSES": ["rest_framework.parsers.JSONParser"],
+}
+LOGGING = {
+    "version": 1,
+    "disable_existing_loggers": False,
+    "formatters": {"line": {"format": "{asctime} {levelname} {name}: {message}", "style": "{"}},
+    "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "line"}},
+    "root": {"handlers": ["stderr"], "level": "INFO"},
+    "loggers": {"django": {"handlers": ["stderr"], "level": "INFO", "propagate": False}},
+}
