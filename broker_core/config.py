@@ -1,4 +1,4 @@
-"""Every setting of the broker: unit in the name, default, bounds, and the reason below it. `from_env()` is the only reader of the environment.
+"""Every setting of the broker: unit in the name, default, bounds, and the reason below it. Only `from_env()` reads the environment.
 
 Objects receive the values they need, not the whole configuration. `python -m broker_core.config` prints the reference that
 docs/configuration.md keeps; a test compares the two.
@@ -223,8 +223,8 @@ def reference() -> str:
     lines = [
         "# Configuration",
         "",
-        "Settings are environment variables, read once at start. Sizes are in octets and may carry `KiB`, `MiB` or `GiB`. A value out of bounds",
-        "stops the start with a sentence. Written by `python -m broker_core.config`.",
+        "Settings are environment variables, read once at start. Sizes are in octets and may carry `KiB`, `MiB` or `GiB`. A value out of",
+        "bounds stops the start with a sentence. Written by `python -m broker_core.config`.",
         "",
         "| variable | default | bounds | what and why |",
         "|---|---|---|---|",

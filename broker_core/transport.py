@@ -7,9 +7,14 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
+from typing import Any
 
 from celery import Celery
 from celery.platforms import SecurityWarning
+from kombu.transport import TRANSPORT_ALIASES
+from kombu.transport import sqlalchemy as database
+from sqlalchemy import text
+from sqlalchemy.exc import SQLAlchemyError
 
 from broker_core.config import BrokerConfig
 
@@ -17,12 +22,34 @@ NODE_QUEUE = "surety-node"
 """Nothing is ever sent here: a node's worker must not take tasks from the queue of another."""
 TASKS_QUEUE = "surety-tasks"
 """Where scheduled tasks wait for the tasks worker."""
+POLL_SECONDS = 1.0
+"""A worker asks the database for messages this often."""
+
+
+class Transport(database.Transport):  # type: ignore[misc]  # kombu has no types
+    """Kombu's database transport calls itself connected before it has asked the database anything, so a worker whose database is down
+    would connect, fail and connect again without a pause. This one asks, and Celery waits longer after every failure."""
+
+    connection_errors = (SQLAlchemyError,)
+
+    def establish_connection(self) -> Any:
+        connection = super().establish_connection()
+        with self._avail_channels[-1].session as session:
+            session.execute(text("SELECT 1"))
+        return connection
+
+    def drain_events(self, connection: Any, timeout: float | None = None, **options: Any) -> Any:
+        """Return after a second at most: Celery looks whether it shall stop only in between."""
+        return super().drain_events(connection, timeout=min(timeout or POLL_SECONDS, POLL_SECONDS), **options)
+
+
+TRANSPORT_ALIASES["surety"] = "broker_core.transport:Transport"
 
 
 def transport_url(config: BrokerConfig) -> str:
     scheme, _, rest = config.database_url.partition("://")
     assert scheme in ("postgresql", "postgres"), scheme
-    return f"sqla+postgresql+psycopg://{rest}"
+    return f"surety+postgresql+psycopg://{rest}"
 
 
 def create_app(config: BrokerConfig, name: str, queue: str, fixups: Sequence[str] = ()) -> Celery:
@@ -37,6 +64,7 @@ def create_app(config: BrokerConfig, name: str, queue: str, fixups: Sequence[str
         worker_enable_remote_control=False,  # needs fanout, which the database transport does not have
         worker_send_task_events=False,
         worker_prefetch_multiplier=1,
+        worker_cancel_long_running_tasks_on_connection_loss=True,  # concerns late acknowledgement, which no task here uses
         broker_connection_retry=True,
         broker_connection_retry_on_startup=True,
         broker_connection_max_retries=None,  # the database may need minutes to replay its log

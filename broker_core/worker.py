@@ -13,6 +13,7 @@ import logging
 import os
 import resource
 import threading
+import time
 from typing import Any
 
 import uvloop
@@ -42,7 +43,8 @@ class Node(bootsteps.StartStopStep):  # type: ignore[misc]  # celery has no type
         self._config = BrokerConfig.from_env()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._stop = asyncio.Event()
-        self._stopping = False
+        self._deadline: float | None = None
+        """When draining must be done, by the monotonic clock; None: nobody has told the node to stop."""
         self._thread = threading.Thread(target=self._run, name="node", daemon=True)
 
     def start(self, worker: Any) -> None:
@@ -52,7 +54,8 @@ class Node(bootsteps.StartStopStep):  # type: ignore[misc]  # celery has no type
 
     def stop(self, worker: Any) -> None:
         self._begin_drain()
-        self._thread.join(self._config.drain_seconds + JOIN_SECONDS)
+        assert self._deadline is not None
+        self._thread.join(max(0.0, self._deadline - time.monotonic()))
         if self._thread.is_alive():
             log.critical("The node did not drain within %d s; recovery will make good what it left.", self._config.drain_seconds)
             _leave()
@@ -60,8 +63,9 @@ class Node(bootsteps.StartStopStep):  # type: ignore[misc]  # celery has no type
     terminate = stop
 
     def _begin_drain(self, **_signal: Any) -> None:
-        """Called within the signal's handler, so that draining starts now and not when Celery's loop next looks up (2 s)."""
-        self._stopping = True
+        """Called within the signal's handler, so that draining starts now and not when Celery's loop next looks up."""
+        if self._deadline is None:
+            self._deadline = time.monotonic() + self._config.drain_seconds + JOIN_SECONDS
         if self._loop is not None:
             try:
                 self._loop.call_soon_threadsafe(self._stop.set)
@@ -72,13 +76,13 @@ class Node(bootsteps.StartStopStep):  # type: ignore[misc]  # celery has no type
         try:
             with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
                 self._loop = runner.get_loop()
-                if self._stopping:
+                if self._deadline is not None:
                     self._stop.set()
                 runner.run(self._serve())
         except BaseException:
             log.critical("The node broke.", exc_info=True)
             _leave()
-        if not self._stopping:
+        if self._deadline is None:
             log.critical("The node returned without being told to stop.")
             _leave()
 

@@ -1,4 +1,4 @@
-"""The Celery app of the tasks worker and of beat: Django loaded, one queue, a fixed schedule. Tasks hold no logic: console.services.scheduled does.
+"""The Celery app of the tasks worker and of beat: Django loaded, one queue, a fixed schedule. The logic is in console.services.scheduled.
 
 A task message that is lost, or comes twice, does no harm (R22): the next one comes soon, and each run looks at what there is to do.
 """

@@ -41,7 +41,7 @@ def database_account(data: Path) -> Account:
     own = own_account()
     if data.exists():
         owner = data.stat().st_uid
-        if owner == own.user or own.user == 0:
+        if own.user in (owner, 0):
             entry = pwd.getpwuid(owner)
             return Account(entry.pw_name, entry.pw_uid, entry.pw_gid)
         raise CannotStart(f"{data} belongs to another user; start the service as that user, or choose another SURETY_HOME.")

@@ -45,7 +45,7 @@ class EmbeddedPostgres:
         self.account: Account = database_account(self._data)
 
     def prepare(self) -> None:
-        """Everything up to the start: folders, programs, the first database, settings. May be interrupted and repeated. Raises CannotStart."""
+        """Everything up to the start: folders, programs, the first database, settings. May be repeated. Raises CannotStart."""
         self._place()
         self.folder = self.folder.resolve()
         self._data = self.folder / "data"
@@ -61,7 +61,7 @@ class EmbeddedPostgres:
 
     def is_ready(self) -> bool:
         """True when the server takes connections; False while it replays its log, however long that takes."""
-        asked = [self.programs / "pg_isready", "--quiet", "--timeout=2", "--host", self.socket_folder, "--username", "surety"]
+        asked = [str(self.programs / "pg_isready"), "--quiet", "--timeout=2", "--host", str(self.socket_folder), "--username", "surety"]
         return subprocess.run(asked, check=False).returncode == 0
 
     @property
@@ -105,7 +105,8 @@ class EmbeddedPostgres:
             if len(os.fsencode(socket / SOCKET_NAME)) <= SOCKET_PATH_OCTETS_MAX:
                 socket.mkdir(mode=0o700)
             else:
-                socket.symlink_to(tempfile.mkdtemp(prefix="surety-", dir="/tmp"))  # mode 0700; $TMPDIR may be as long as the path we flee
+                # Mode 0700. Not $TMPDIR, which may be as long as the path that we flee.
+                socket.symlink_to(tempfile.mkdtemp(prefix="surety-", dir="/tmp"))
         if self.account.switches:
             os.chown(self.socket_folder, self.account.user, self.account.group)
 

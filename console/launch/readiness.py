@@ -6,13 +6,15 @@ import asyncio
 
 from broker_core.config import BrokerConfig
 
+LOOPBACK_OF = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104  nothing is bound here
+"""Who binds every address is asked by loopback."""
 ANSWER_SECONDS_MAX = 3
 ANSWER_OCTETS_MAX = 1 << 16
 
 
 async def is_ready(config: BrokerConfig) -> tuple[bool, str]:
     """Whether GET /health/ready answers 200, and if not, what it said."""
-    host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(config.bind, config.bind)
+    host = LOOPBACK_OF.get(config.bind, config.bind)
     try:
         async with asyncio.timeout(ANSWER_SECONDS_MAX):
             reader, writer = await asyncio.open_connection(host, config.http_port)

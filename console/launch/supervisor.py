@@ -1,4 +1,4 @@
-"""`manage.py run`: the whole service in the foreground. Database first, then migrations, then everything else; stopped in the opposite order.
+"""`manage.py run`: the whole service in the foreground. Database, then migrations, then everything else; stopped in opposite order.
 
 The order of a stop, in seconds after the signal (20 is promised):
 
