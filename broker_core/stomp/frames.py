@@ -85,7 +85,7 @@ class Parser:
         self.commands = commands
         self.otherwise = "is not a STOMP command"
         self.body_octets = 0
-        """Octets of the large body that ended last, or is under way."""
+        """Octets of the body under way; at the end of a large one, its length, until the next event."""
         self._limits = limits
         self._large = min(limits.large_body_octets, limits.body_octets_max)
         self._prepare = prepare

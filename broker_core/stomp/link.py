@@ -79,12 +79,12 @@ class Link:
         if message.redelivered:
             lines.append(b"redelivered:true")
         lines.append(b"timestamp:%d" % message.accepted_at)
+        if header.annotations:  # before the sender's headers: of repeated ones the first counts
+            lines.append(annotation_lines(header.annotations, version))
         if header.encoding == Encoding.STOMP and header.octets:
             lines.append(for_version(header.octets, version))
         else:
             lines.append(header_line("destination", self._destination, version).encode())
-        if header.annotations:
-            lines.append(annotation_lines(header.annotations, version))
         lines.append(b"content-length:%d\n\n" % (len(body) if isinstance(body, bytes) else body.size))
         out.extend((b"\n".join([line for line in lines if line]), body, b"\0"))
 

@@ -164,12 +164,11 @@ def _prefetch(headers: dict[str, str], limits: Limits) -> int:
 
 # -- MESSAGE ------------------------------------------------------------------------------------------------------------------------
 def annotation_lines(annotations: str, version: str) -> bytes:
-    """What the broker added to a message (reason, time, origin of a dead message) as header lines, each ended by LF."""
+    """What the broker added to a message (reason, time, origin of a dead message) as header lines joined by LF."""
     lines = []
     for name, value in json.loads(annotations).items():
-        line = header_line(name, value if isinstance(value, str) else json.dumps(value), version)
-        lines.append(line + "\n" if line else "")
-    return "".join(lines).encode()
+        lines.append(header_line(name, value if isinstance(value, str) else json.dumps(value), version))
+    return "\n".join([line for line in lines if line]).encode()
 
 
 # -- ERROR --------------------------------------------------------------------------------------------------------------------------
