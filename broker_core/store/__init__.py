@@ -10,7 +10,7 @@ Every method is async. Methods may raise:
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -25,7 +25,7 @@ from broker_core.engine.message import Message
 from broker_core.engine.progress import BLOCK
 from broker_core.engine.recovered import LedgerRow, Recovered
 
-__all__ = ["BLOCK", "CommitLost", "ControlRequest", "LedgerRow", "Recovered", "SegmentMissing", "SpaceExhausted", "Store"]
+__all__ = ["BLOCK", "BodyMissing", "CommitLost", "ControlRequest", "LedgerRow", "Recovered", "SegmentMissing", "SpaceExhausted", "Store"]
 
 
 class CommitLost(Exception):
@@ -38,6 +38,10 @@ class SpaceExhausted(Exception):
 
 class SegmentMissing(Exception):
     """A read named a segment that is gone: a bug of the engine, which must keep a segment it reads from being dropped (R7)."""
+
+
+class BodyMissing(Exception):
+    """A large body, or a chunk of it, is not there: its message was settled and dropped meanwhile."""
 
 
 @dataclass(slots=True)
@@ -64,13 +68,16 @@ class Store(Protocol):
         """Replace what changed. Only called when commit `checkpoint.number` is known durable; refused under an old epoch (CommitLost)."""
 
     async def read(self, read: Read) -> tuple[list[Message], bool]:
-        """The rows of a Read, in order; and whether they are all of them (False: cut by a limit)."""
+        """The rows of a Read, in order; and whether they are all of them (False: cut by a limit). Raises SegmentMissing."""
 
     async def write_body(self, chunks: AsyncIterator[bytes]) -> int:
         """Keep a large body, chunk by chunk (R16); its number. Orphans (never named by a commit) are swept."""
 
     def read_body(self, body: int) -> AsyncIterator[bytes]:
-        """The chunks of a large body, in order."""
+        """The chunks of a large body, in order. Raises BodyMissing."""
+
+    async def discard_bodies(self, bodies: Sequence[int]) -> None:
+        """Delete large bodies that no commit named nor ever will: of refused sends and of volatile messages that are settled."""
 
     async def drop_segment(self, segment: int) -> bool:
         """Drop a closed segment and its twin; False if a lock stood in the way (try again later, R4)."""
@@ -80,6 +87,10 @@ class Store(Protocol):
 
     async def sweep_retained(self, sweep: SweepRetained) -> None:
         """Delete settled rows from the retained table."""
+
+    async def trim_ledger(self, before: int, octets_max: int) -> int:
+        """Drop ledger segments whose last commit is older than `before` (ms) and read by all, and what exceeds `octets_max` even if it leaves a gap
+        (R26). How many went."""
 
     async def control_requests(self) -> list[ControlRequest]:
         """Requests of operators and of the scheduler that wait for an answer, oldest first."""

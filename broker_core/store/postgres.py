@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from types import TracebackType
 
 import psycopg
@@ -20,7 +20,8 @@ from psycopg import AsyncConnection
 from broker_core.engine.effects import Checkpoint, Commit, CompactSegment, Read, SweepRetained
 from broker_core.engine.message import Message
 
-from . import CommitLost, ControlRequest, Recovered, SpaceExhausted
+from . import CommitLost, ControlRequest, Recovered, SpaceExhausted, compaction, retention
+from .bodies import Bodies
 from .checkpoint import write_checkpoint
 from .commit import CommitBuilder
 from .fence import OUT_OF_SPACE, Fence, translated
@@ -45,7 +46,8 @@ class PostgresStore:
     def __init__(self, lease: Lease, maintenance: Connection, progress: Connection, bodies: Connection, readers: list[Connection]) -> None:
         self._lease, self._shard = lease, lease.shard
         self._fence = Fence(lease.shard, lease.epoch)
-        self._maintenance, self._progress, self._bodies = maintenance, progress, bodies
+        self._maintenance, self._progress = maintenance, progress
+        self._body = Bodies(bodies, lease.shard, lease.epoch)
         self._connections = [maintenance, progress, bodies, *readers]
         self._segments = Segments(maintenance, self._fence)
         self._readers: asyncio.Queue[Reader] = asyncio.Queue()
@@ -79,12 +81,20 @@ class PostgresStore:
 
     async def recover(self) -> Recovered:
         async with _Translated():
-            await self._segments.load()
-            await self._segments.clear_spill()
+            segments, keys = self._segments, {"shard": self._shard}
+            await segments.load()
+            await segments.clear_spill()
+            await segments.undo_compaction()
+            await segments.drop_compacted()
+            await self._body.sweep()
+            async with self._fence.transaction(self._progress):
+                await self._progress.execute(QUERIES["progress_remove_destroyed"], keys)
+                await self._progress.execute(QUERIES["tombstones_remove"], keys)
             recovery = Recovery(self._progress, self._shard, self._lease.epoch, self._segments)
             recovered, self._open_segment = await recovery.read()
-            await self._segments.ensure_ledger(recovery.ledger_segment)
-            await self._segments.ensure(recovered.open_segment)
+            await segments.ensure_ledger(recovery.ledger_segment)
+            await segments.ensure(recovered.open_segment)
+            segments.prepare(recovered.open_segment, recovery.ledger_segment)
             self._ledger = Ledger(self._shard, self._lease.epoch, recovery.ledger_segment)
             self._builder = CommitBuilder(self._shard, self._ledger)
             return recovered
@@ -125,9 +135,34 @@ class PostgresStore:
         finally:
             self._readers.put_nowait(reader)
 
+    async def write_body(self, chunks: AsyncIterator[bytes]) -> int:
+        async with _Translated():
+            return await self._body.write(chunks)
+
+    async def read_body(self, body: int) -> AsyncIterator[bytes]:
+        async with _Translated():
+            async for octets in self._body.read(body):
+                yield octets
+
+    async def discard_bodies(self, bodies: Sequence[int]) -> None:
+        async with _Translated():
+            await self._body.remove(bodies)
+
     async def drop_segment(self, segment: int) -> bool:
         async with _Translated():
             return await self._segments.drop(segment)
+
+    async def compact_segment(self, compact: CompactSegment) -> None:
+        async with _Translated():
+            await compaction.compact(self._maintenance, self._fence, self._segments, compact)
+
+    async def sweep_retained(self, sweep: SweepRetained) -> None:
+        async with _Translated():
+            await compaction.sweep(self._maintenance, self._fence, self._segments, sweep)
+
+    async def trim_ledger(self, before: int, octets_max: int) -> int:
+        async with _Translated():
+            return await retention.trim_ledger(self._maintenance, self._fence, self._segments, before, octets_max)
 
     async def control_requests(self) -> list[ControlRequest]:
         async with _Translated(), self._progress_turn:

@@ -184,6 +184,80 @@ WITH gone AS (DELETE FROM surety.body_reference WHERE shard = %(shard)s AND segm
 SELECT DISTINCT body FROM gone
 WHERE NOT EXISTS (SELECT FROM surety.body_reference r WHERE r.shard = %(shard)s AND r.body = gone.body AND r.segment <> %(segment)s)
 
--- installation_read --
--- The name of this installation.
-SELECT instance FROM surety.installation;
+-- name: installation_read
+SELECT instance FROM surety.installation
+
+-- name: references_retain
+INSERT INTO surety.body_reference (shard, segment, body)
+SELECT %(shard)s, 0, body FROM unnest(%(bodies)s::int8[]) AS body ON CONFLICT DO NOTHING
+
+-- name: retained_sweep
+-- At most %(limit)s rows of the settled ranges.
+DELETE FROM surety.retained WHERE ctid = ANY(ARRAY(
+    SELECT r.ctid
+    FROM unnest(%(destinations)s::int4[], %(lanes)s::int2[], %(firsts)s::int8[], %(lasts)s::int8[]) AS s (destination, lane, first, last)
+    JOIN surety.retained r ON r.shard = %(shard)s AND r.destination = s.destination AND r.priority = s.lane AND r.position BETWEEN s.first AND s.last
+    LIMIT %(limit)s
+))
+RETURNING stored_body
+
+-- name: references_release
+-- Bodies that left the retained table, unless another row there still names them; those that nobody names any more.
+WITH gone AS (
+    DELETE FROM surety.body_reference f
+    WHERE shard = %(shard)s AND segment = 0 AND body = ANY(%(bodies)s)
+      AND NOT EXISTS (SELECT FROM surety.retained r WHERE r.shard = %(shard)s AND r.stored_body = f.body)
+    RETURNING body
+)
+SELECT body FROM gone WHERE NOT EXISTS (SELECT FROM surety.body_reference r WHERE r.shard = %(shard)s AND r.body = gone.body AND r.segment <> 0)
+
+-- name: segments_uncompact
+UPDATE surety.segment SET compacting = false WHERE shard = %(shard)s AND segment = ANY(%(segments)s)
+
+-- name: ledger_segments_open
+SELECT segment FROM surety.ledger_segment WHERE shard = %(shard)s AND last_number IS NULL AND segment < %(segment)s ORDER BY segment
+
+-- name: ledger_segment_close
+UPDATE surety.ledger_segment SET last_number = %(number)s, last_at = %(at)s, octets = %(octets)s WHERE shard = %(shard)s AND segment = %(segment)s
+
+-- name: ledger_segments_closed
+-- `total` is the size of this table and all newer ones that are closed; `unread` if some reader of the ledger has not been past its end.
+SELECT segment, last_number, last_at, sum(octets) OVER (ORDER BY segment DESC)::int8 AS total,
+    EXISTS (SELECT FROM surety.ledger_reader r WHERE r.shard = s.shard AND r.number < s.last_number) AS unread
+FROM surety.ledger_segment s
+WHERE shard = %(shard)s AND last_number <= (SELECT number FROM surety.checkpoint c WHERE c.shard = s.shard)
+ORDER BY segment
+
+-- name: ledger_segment_remove
+DELETE FROM surety.ledger_segment WHERE shard = %(shard)s AND segment = %(segment)s
+
+-- name: ledger_gap_add
+INSERT INTO surety.ledger_gap (shard, first_number, last_number, reason) VALUES (%(shard)s, %(first)s, %(last)s, %(reason)s)
+
+-- name: progress_remove_destroyed
+-- Progress of destinations that are no more, but for what says which numbers were given.
+WITH gone AS (
+    SELECT destination FROM surety.destination WHERE shard = %(shard)s AND destroyed_at IS NOT NULL
+), lanes AS (
+    DELETE FROM surety.lane l USING gone WHERE l.shard = %(shard)s AND l.destination = gone.destination
+), counters AS (
+    DELETE FROM surety.counter c USING gone WHERE c.shard = %(shard)s AND c.destination = gone.destination
+), ended AS (
+    SELECT subscription FROM surety.subscription WHERE shard = %(shard)s AND destroyed_at IS NOT NULL
+), blocks AS (
+    DELETE FROM surety.block b USING ended WHERE b.shard = %(shard)s AND b.subscription = ended.subscription
+), failures AS (
+    DELETE FROM surety.failure f USING ended WHERE f.shard = %(shard)s AND f.subscription = ended.subscription
+)
+DELETE FROM surety.cursor c USING ended WHERE c.shard = %(shard)s AND c.subscription = ended.subscription
+
+-- name: tombstones_remove
+-- Kept a day for who looks back; the highest number must stay known, so that it is never given again.
+WITH subscriptions AS (
+    DELETE FROM surety.subscription
+    WHERE shard = %(shard)s AND destroyed_at < clock_timestamp() - interval '1 day'
+      AND subscription < (SELECT max(subscription) FROM surety.subscription WHERE shard = %(shard)s)
+)
+DELETE FROM surety.destination
+WHERE shard = %(shard)s AND destroyed_at < clock_timestamp() - interval '1 day'
+  AND destination < (SELECT max(destination) FROM surety.destination WHERE shard = %(shard)s)

@@ -12,8 +12,8 @@ from broker_core.engine.message import PRIORITIES, VOLATILE, Header, Message, St
 from .segments import Segments, message_table, spill_table
 
 _ROW = (
-    "sequence, position, accepted_at, destination, size, body, stored_body, "
-    "expiration, priority, reliability, encoding, message_id, client_id, annotations, headers"
+    "headers, priority, reliability, expiration, encoding, message_id, client_id, annotations, "
+    "sequence, position, accepted_at, destination, size, body, stored_body"
 )
 HEADERS_KEPT = 2_000
 """Distinct header sections kept so that messages of a page share them."""
@@ -43,13 +43,10 @@ class Reader:
         fits = f"before = 0 OR before + size <= {read.bytes_max}"
         row = _ROW.replace("body, stored_body", f"CASE WHEN {fits} THEN body END AS body, CASE WHEN {fits} THEN stored_body END AS stored_body")
         messages = await self._messages(f"SELECT {row} FROM ({weighed}) AS page WHERE before < {read.bytes_max} OR before = 0 ORDER BY position")
-        cut = len(messages) == read.limit
-        if sum(message.size for message in messages) > read.bytes_max:
-            cut = True
-            if len(messages) > 1:
-                messages.pop()
-        elif sum(message.size for message in messages) == read.bytes_max:
-            cut = True
+        octets = sum([message.size for message in messages])
+        if octets > read.bytes_max and len(messages) > 1:
+            messages.pop()
+        cut = octets >= read.bytes_max or len(messages) == read.limit
         return messages, not cut or messages[-1].position == read.upto
 
     async def _positions(self, read: PositionsWanted) -> list[Message]:
@@ -83,17 +80,16 @@ class Reader:
     async def _messages(self, statement: str) -> list[Message]:
         messages, headers = [], self._headers
         for row in await (await self._cursor.execute(statement.encode())).fetchall():
-            sequence, position, accepted_at, destination, size, body, stored_body = row[:7]
-            header = headers.get(row[7:])
-            if header is None:
-                header = self._header(row[7:])
-            message = Message(header, body if stored_body is None else StoredBody(stored_body, size - len(header.octets)), size)
-            message.destination, message.sequence, message.position, message.accepted_at = destination, sequence, position, accepted_at
+            columns = row[:8]
+            header = headers.get(columns) or self._header(columns)
+            stored_body, size = row[14], row[12]
+            message = Message(header, row[13] if stored_body is None else StoredBody(stored_body, size - len(header.octets)), size)
+            message.sequence, message.position, message.accepted_at, message.destination = row[8:12]
             messages.append(message)
         return messages
 
     def _header(self, columns: tuple[Any, ...]) -> Header:
-        expiration, priority, reliability, encoding, message_id, client_id, annotations, octets = columns
+        octets, priority, reliability, expiration, encoding, message_id, client_id, annotations = columns
         if len(self._headers) >= HEADERS_KEPT:
             self._headers.clear()
         header = Header(octets, priority, reliability, expiration, encoding, message_id or "", client_id or "", annotations or "")

@@ -30,7 +30,7 @@ class Recovery:
 
     async def read(self) -> tuple[Recovered, OpenSegment]:
         """The engine's state, and the store's own of the open segment."""
-        (number, at, sequence, segment, rows, octets), = await self._all("checkpoint_read")
+        ((number, at, sequence, segment, rows, octets),) = await self._all("checkpoint_read")
         checkpoint = Checkpoint(number, at, sequence)
         lanes = await self._all("lanes_read")
         checkpoint.lanes = [(destination, lane, tail) for destination, lane, tail, _, _ in lanes]
@@ -46,12 +46,12 @@ class Recovery:
             _replay(recovered, row, weight)
         recovered.destinations = [DestinationDefined(*row) for row in await self._all("destinations_read")]
         recovered.subscriptions = [SubscriptionDefined(*row) for row in await self._all("subscriptions_read")]
-        (recovered.last_destination, recovered.last_subscription), = await self._all("highest_numbers")
+        ((recovered.last_destination, recovered.last_subscription),) = await self._all("highest_numbers")
         recovered.segments = [_stored_lanes(known.closed) for known in self._in_order() if known.closed is not None and not known.compacted]
         while (known := self._segments.known.get(recovered.open_segment)) is not None and known.closed is not None:
             _open(recovered, recovered.open_segment + 1)
         recovered.retained = {(destination, lane): (low, high) for destination, lane, low, high in await self._all("retained_ranges")}
-        (recovered.instance,), = await self._all("installation_read")
+        ((recovered.instance,),) = await self._all("installation_read")
         recovered.clock_ms = (await self._all("clock"))[0][0]
         firsts = {lane: first for lane, (first, _) in recovered.open_lanes.items()}
         return recovered, OpenSegment(recovered.open_segment, firsts, recovered.open_rows, recovered.open_octets)

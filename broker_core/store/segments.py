@@ -7,6 +7,7 @@ and nobody queue behind us.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
 import psycopg
@@ -15,6 +16,7 @@ from psycopg import AsyncConnection
 from broker_core.engine.effects import SegmentClosed
 
 from . import CommitLost, SegmentMissing
+from .bodies import remove_bodies
 from .fence import Fence
 from .ledger import create_table as create_ledger_table
 from .queries import QUERIES
@@ -64,9 +66,12 @@ class Segments:
 
     def __init__(self, connection: AsyncConnection[tuple[object, ...]], fence: Fence) -> None:
         self._connection, self._fence, self._shard = connection, fence, fence.shard
-        self._turn = asyncio.Lock()  # one transaction at a time on the connection
+        self.turn = asyncio.Lock()
+        """One transaction at a time on the connection, whosever it is."""
         self.known: dict[int, Segment] = {}
         self.ledgers: list[int] = []
+        self.ledger_in_use = 1
+        """What the group commit appends to; older tables are complete."""
         self._highest = 0
         self._creating: set[asyncio.Task[None]] = set()
 
@@ -86,7 +91,7 @@ class Segments:
 
     async def ensure(self, segment: int, spill: bool = False) -> None:
         """Return when the segment (and its twin) can be written."""
-        async with self._turn:
+        async with self.turn:
             if segment not in self.known:
                 await self._run(_create(message_table(self._shard, segment), False), "segment_add", segment)
                 self.known[segment] = Segment(segment)
@@ -96,13 +101,14 @@ class Segments:
                 self.known[segment].spill = True
 
     async def ensure_ledger(self, segment: int) -> None:
-        async with self._turn:
+        async with self.turn:
             if segment not in self.ledgers:
                 await self._run(create_ledger_table(self._shard, segment), "ledger_segment_add", segment)
                 self.ledgers.append(segment)
 
     def prepare(self, segment: int, ledger: int) -> None:
         """See to it, in the background, that the segments after these exist. What fails here is tried again, and reported, by `ensure`."""
+        self.ledger_in_use = ledger
         if self._creating:
             return
         if all(segment + ahead in self.known for ahead in range(1, AHEAD + 1)) and ledger + 1 in self.ledgers:
@@ -121,13 +127,13 @@ class Segments:
 
     async def drop(self, segment: int) -> bool:
         """Drop a segment and its twin; False if a lock stands in the way."""
-        async with self._turn:
+        async with self.turn:
             known = self.known.get(segment)
             if known is None:
                 return True
             tables = message_table(self._shard, segment) + (", " + spill_table(self._shard, segment) if known.spill else "")
             try:
-                await self._run(f"DROP TABLE {tables}", "segment_remove", segment)
+                await self._run(f"DROP TABLE {tables}", "segment_remove", segment, self._release_bodies)
             except psycopg.errors.LockNotAvailable:
                 return False
             del self.known[segment]
@@ -135,7 +141,7 @@ class Segments:
 
     async def clear_spill(self) -> None:
         """Drop all twins: what they held did not survive (R19)."""
-        async with self._turn:
+        async with self.turn:
             twins = [segment for segment in self.known.values() if segment.spill]
             if twins:
                 tables = ", ".join(spill_table(self._shard, segment.segment) for segment in twins)
@@ -156,9 +162,32 @@ class Segments:
             task.cancel()
             await asyncio.gather(task, return_exceptions=True)
 
-    async def _run(self, statements: str, query: str, segment: int) -> None:
+    async def _release_bodies(self, segment: int) -> None:
+        """Large bodies that only this segment's messages name go with it."""
+        released = await self._connection.execute(QUERIES["bodies_released"], {"shard": self._shard, "segment": segment})
+        await remove_bodies(self._connection, self._shard, [body for (body,) in await released.fetchall()])
+
+    async def undo_compaction(self) -> None:
+        """What an interrupted compaction copied: its segment is still there and speaks for itself."""
+        async with self.turn:
+            half = [segment.segment for segment in self.known.values() if segment.compacting]
+            if half:
+                async with self._fence.transaction(self._connection):
+                    await self._connection.execute(QUERIES["retained_uncompact"], {"shard": self._shard, "segments": half})
+                    await self._connection.execute(QUERIES["segments_uncompact"], {"shard": self._shard, "segments": half})
+            for segment in half:
+                self.known[segment].compacting = False
+
+    async def drop_compacted(self) -> None:
+        """Segments whose survivors are in the retained table, left by the former holder; a locked one waits for the next recovery."""
+        for segment in [segment.segment for segment in self.known.values() if segment.compacted]:
+            await self.drop(segment)
+
+    async def _run(self, statements: str, query: str, segment: int, then: Callable[[int], Awaitable[None]] | None = None) -> None:
         """DDL and the catalogue's line in one fenced transaction."""
         async with self._fence.transaction(self._connection):
             await self._connection.execute("SET LOCAL lock_timeout = '100ms'")
             await self._connection.execute(statements.encode())
             await self._connection.execute(QUERIES[query], {"shard": self._shard, "segment": segment})
+            if then is not None:
+                await then(segment)

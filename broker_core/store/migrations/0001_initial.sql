@@ -173,6 +173,7 @@ CREATE TABLE surety.retained (
     PRIMARY KEY (shard, destination, priority, position)
 );
 ALTER TABLE surety.retained ALTER headers SET STORAGE external, ALTER body SET STORAGE external;
+CREATE INDEX retained_stored_body ON surety.retained (shard, stored_body) WHERE stored_body IS NOT NULL;
 CREATE INDEX retained_expiration ON surety.retained (shard, expiration, sequence) WHERE expiration > 0;
 
 -- Large bodies (R16), in chunks of 1 MiB. body_reference says which segments (0: retained) hold a message that names the body; a body
@@ -305,7 +306,7 @@ CREATE TABLE surety.destination_statistics (
     destination int4,
     address text NOT NULL,
     depth int8 NOT NULL,
-    octets int8,
+    octets int8 NOT NULL,
     consumers int4 NOT NULL,
     unsettled int8 NOT NULL,
     accepted_total int8 NOT NULL,
