@@ -123,9 +123,9 @@ def _offer(shard: Shard, link: Link, cursor: Cursor, messages: list[Message]) ->
 
 
 def settle_presettled(shard: Shard) -> None:
-    """What the last flush sent on presettled links has left by now, or its peer is lost and it came back: acknowledge for the client
+    """What the flush before last sent on presettled links has left by now, or its peer is lost and it came back: acknowledge for the client
     (checklist item 58). Their credit comes back at once, their octets too."""
-    sent, shard.presettled = shard.presettled, []
+    sent, shard.leaving, shard.presettled = shard.leaving, shard.presettled, []
     for link, tags in sent:
         messages = [link.unsettled.pop(tag) for tag in tags if tag in link.unsettled]
         if messages:

@@ -21,7 +21,7 @@ from .settlement import come_back, feed, release_all, settle, settle_accepted
 from .shard import Batch, Shard
 
 PRESETTLED_LINGER_MS = 50
-"""Presettled deliveries are marked settled by the next flush; when nothing else causes one, after so long."""
+"""Presettled deliveries are marked settled by the flush after next; when nothing else causes one, after so long each."""
 
 
 class Engine:
@@ -41,7 +41,7 @@ class Engine:
         """The instant at which a flush is due even if no command comes; None: none."""
         shard = self.shard
         deadline = shard.timers.next_deadline()
-        if shard.presettled:
+        if shard.presettled or shard.leaving:
             linger = shard.now + PRESETTLED_LINGER_MS
             return linger if deadline is None else min(deadline, linger)
         return deadline
@@ -49,7 +49,7 @@ class Engine:
     def flush(self, now: int, *, report: bool = False) -> Effects:
         """Close the open batch: fire timers, hand out what can be delivered, and say what must be durable, told and read.
 
-        Everything of the flush before must have been released by the time this one's commit starts.
+        Everything of the flush before last must have been released by now.
         `report`: add a checkpoint, statistics and maintenance.
         """
         shard = self.shard

@@ -94,6 +94,7 @@ class Shard:
         "expiry_upto",
         "instance",
         "last_destination",
+        "leaving",
         "last_subscription",
         "limits",
         "links",
@@ -131,7 +132,9 @@ class Shard:
         self.memory = 0
         """Octets of messages in `ready` and `returned`, and of pages on their way."""
         self.presettled: list[tuple[Link, list[int]]] = []
-        """Deliveries that are settled once they have left: with the flush after the one that sends them."""
+        """Deliveries of the last flush that are settled once they have left."""
+        self.leaving: list[tuple[Link, list[int]]] = []
+        """The same of the flush before, which have left by the time of the next one's commit."""
         self.read_number = 0
         self.reading: dict[int, tuple[Cursor, Read, int]] = {}
         """Reads on their way: cursor, what was asked, octets set aside for the answer."""

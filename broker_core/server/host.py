@@ -34,6 +34,9 @@ SPACE_RETRY_SECONDS = 1.0
 PROOF_POLL_SECONDS = 0.05
 
 
+Done = tuple[Effects, "list[asyncio.Future[None]]"]
+
+
 class Receiver(Protocol):
     """A connected peer, as the host knows it."""
 
@@ -152,6 +155,8 @@ class Host:
         self._wanted.set()
 
     async def _loop(self) -> None:
+        before: Done | None = None
+        """Committed, to be released; if the next batch is open already, while the database works on that one."""
         while True:
             await self._wanted.wait()
             self._wanted.clear()
@@ -165,29 +170,50 @@ class Host:
                 for receiver in waiting:
                     receiver.resume()
             if effects.commit is not None:
-                await self._commit(effects.commit)
+                await self._commit(effects.commit, before)
+            else:
+                self._finish(before)
             await self._prove()
-            self._release(effects.outputs)
-            self._perform(effects)
-            for waiter in flushed:
-                waiter.set_result(None)
+            before = (effects, flushed)
+            if stopping or not self._wanted.is_set():
+                self._finish(before)
+                before = None
             if stopping:
                 while self._tasks:
                     await asyncio.gather(*self._tasks)
                 return
             self._arm()
 
-    async def _commit(self, commit: Commit) -> None:
+    async def _commit(self, commit: Commit, before: Done | None) -> None:
+        """Make it durable. `before` is released as soon as the commit is on its way."""
         began = time.perf_counter()
+        waiting = before
+
+        def on_its_way() -> None:
+            nonlocal waiting
+            done, waiting = waiting, None
+            self._finish(done)
+
         while True:
             try:
-                await self._store.commit(commit)
+                await self._store.commit(commit, on_its_way)
                 break
             except SpaceExhausted as error:
                 log.error("The database has no room (%s); this commit waits until there is some.", error)
                 self._space.exhausted(str(error))
                 await asyncio.sleep(SPACE_RETRY_SECONDS)
+            finally:
+                on_its_way()
         self._metrics.committed(commit, time.perf_counter() - began)
+
+    def _finish(self, done: Done | None) -> None:
+        """Release what is durable."""
+        if done is not None:
+            effects, flushed = done
+            self._release(effects.outputs)
+            self._perform(effects)
+            for waiter in flushed:
+                waiter.set_result(None)
 
     async def _prove(self) -> None:
         """Nothing leaves while the lease may have gone to another node (R11)."""

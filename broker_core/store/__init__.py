@@ -10,7 +10,7 @@ Every method is async. Methods may raise:
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -61,8 +61,10 @@ class Store(Protocol):
     async def recover(self) -> Recovered:
         """Acquire nothing (the lease is held already); clear what is volatile; return the state. Idempotent."""
 
-    async def commit(self, commit: Commit) -> None:
-        """Make one commit durable, in the order of calls. Raises CommitLost, SpaceExhausted."""
+    async def commit(self, commit: Commit, on_sent: Callable[[], None] = lambda: None) -> None:
+        """Make one commit durable, in the order of calls. Raises CommitLost, SpaceExhausted.
+
+        `on_sent` is called when all is handed over and only the answer is awaited: the caller may turn to other work."""
 
     async def checkpoint(self, checkpoint: Checkpoint) -> None:
         """Replace what changed. Only called when commit `checkpoint.number` is known durable; refused under an old epoch (CommitLost)."""

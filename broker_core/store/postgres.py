@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from types import TracebackType
 
 import psycopg
@@ -99,7 +99,7 @@ class PostgresStore:
             self._builder = CommitBuilder(self._shard, self._ledger)
             return recovered
 
-    async def commit(self, commit: Commit) -> None:
+    async def commit(self, commit: Commit, on_sent: Callable[[], None] = lambda: None) -> None:
         builder, ledger, open_segment = self._builder, self._ledger, self._open_segment
         assert builder is not None and ledger is not None and open_segment is not None, "commit before recover"
         segments = self._segments
@@ -111,7 +111,7 @@ class PostgresStore:
         statements, streams, octets = builder.build(commit)
         sent = time.monotonic()
         try:
-            await self._lease.writer.run(statements, streams)
+            await self._lease.writer.run(statements, streams, on_sent)
         except StatementFailed as error:
             if error.sqlstate == OUT_OF_SPACE:
                 raise SpaceExhausted(str(error)) from error

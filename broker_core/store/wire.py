@@ -7,7 +7,7 @@ registered; results are looked at only when libpq has a whole one.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 import psycopg
@@ -18,6 +18,10 @@ if TYPE_CHECKING:
 
 SQLSTATE = 67
 """PG_DIAG_SQLSTATE, "C": the field of an error that holds its SQLSTATE."""
+
+
+def _unasked() -> None:
+    return None
 
 
 class WireBroken(Exception):
@@ -57,14 +61,17 @@ class Wire:
             if self._waiting is not None and not self._waiting.done():
                 self._waiting.set_result(None)
 
-    async def run(self, statements: bytes, copies: Sequence[Iterator[bytes]] = ()) -> list[PGresult]:
-        """Run the statements; the n-th COPY FROM STDIN takes the n-th of `copies`. Results of all. Raises WireBroken, StatementFailed."""
+    async def run(self, statements: bytes, copies: Sequence[Iterator[bytes]] = (), sent: Callable[[], None] = _unasked) -> list[PGresult]:
+        """Run the statements; the n-th COPY FROM STDIN takes the n-th of `copies`. Results of all. Raises WireBroken, StatementFailed.
+
+        `sent` is called once everything is handed to the server and only its answer is awaited.
+        """
         if self.broken is not None:
             raise WireBroken(self.broken)
         assert not self._running, "a second caller on one wire"
         self._running = True
         try:
-            results = await self._run(statements, copies)
+            results = await self._run(statements, copies, sent)
         except psycopg.OperationalError as error:
             self.detach(str(error).strip())
             raise WireBroken(self.broken) from error
@@ -78,10 +85,12 @@ class Wire:
                 raise StatementFailed((result.error_field(SQLSTATE) or b"").decode(), (result.error_message or b"").decode("utf-8", "replace").strip())
         return results
 
-    async def _run(self, statements: bytes, copies: Sequence[Iterator[bytes]]) -> list[PGresult]:
-        pgconn, results, streams = self._pgconn, [], iter(copies)
+    async def _run(self, statements: bytes, copies: Sequence[Iterator[bytes]], sent: Callable[[], None]) -> list[PGresult]:
+        pgconn, results, streams, waiting = self._pgconn, [], iter(copies), len(copies)
         pgconn.send_query(statements)
         self._flush()
+        if not waiting:
+            sent()
         while True:
             if pgconn.is_busy():
                 await self._result_arrived()
@@ -95,6 +104,9 @@ class Wire:
                     pgconn.put_copy_data(piece)
                 pgconn.put_copy_end()
                 self._flush()
+                waiting -= 1
+                if not waiting:
+                    sent()
 
     async def _result_arrived(self) -> None:
         while self._pgconn.is_busy():
