@@ -102,7 +102,12 @@ class Sender(_Client):
                 self._waiting[send_id] = (number, attempt)
                 self.sent.add(send_id)
             connection.send(
-                queue, self.documents[number], content_type="text/plain;charset=utf-8", persistent="true", receipt=send_id, **{"send-id": send_id}
+                queue,
+                self.documents[number],
+                content_type="text/plain;charset=utf-8",
+                persistent="true",
+                receipt=send_id,
+                **{"send-id": send_id},
             )
 
     def repeat_what_was_not_confirmed(self) -> None:

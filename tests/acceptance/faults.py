@@ -41,7 +41,7 @@ class Fault:
 
 def plan(seed: int, *, node: int, database: int, stops: int, stop_seconds: float) -> list[Fault]:
     """The faults of a seed, in random order."""
-    chance = random.Random(seed)  # noqa: S311
+    chance = random.Random(seed)
     kinds = [Kind.NODE] * node + [Kind.STOP] * stops
     kinds += [Kind.POSTMASTER if number % 2 else Kind.BACKEND for number in range(database)]
     chance.shuffle(kinds)

@@ -87,9 +87,7 @@ def _difference(accepted: list[tuple[int, int, int]], settled: list[tuple[int, i
 
 def commits(connection: psycopg.Connection) -> int:
     """The number of the last group commit."""
-    row = connection.execute(
-        "SELECT shard, max(segment) FROM surety.ledger_segment GROUP BY shard ORDER BY shard LIMIT 1"
-    ).fetchone()
+    row = connection.execute("SELECT shard, max(segment) FROM surety.ledger_segment GROUP BY shard ORDER BY shard LIMIT 1").fetchone()
     assert row is not None, "there is no ledger"
     numbers = []
     for segment in (row[1], row[1] - 1):  # the newest may be created ahead of need and empty

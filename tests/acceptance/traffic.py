@@ -6,7 +6,6 @@ import random
 import threading
 import time
 import zlib
-from typing import NoReturn
 
 from tests.acceptance.book import Book
 from tests.support.clients import Connection, ConnectionLost, ErrorReceived, Frame, encode, reconnect
@@ -39,7 +38,7 @@ class _Client(threading.Thread):
 
     def __init__(self, name: str, ports: list[int], queue: str, book: Book, seed: int) -> None:
         super().__init__(name=name, daemon=True)
-        self.ports, self.queue, self.book, self.chance = ports, queue, book, random.Random(f"{seed}{name}")  # noqa: S311
+        self.ports, self.queue, self.book, self.chance = ports, queue, book, random.Random(f"{seed}{name}")
         self.stopping = threading.Event()
         self.failure: BaseException | None = None
         self._generation = 0
@@ -55,9 +54,8 @@ class _Client(threading.Thread):
                     self.book.note_error(f"{error.frame.headers.get('message', '')}"[:100])
                 except ConnectionLost:
                     continue
-        except BaseException as error:
+        except Exception as error:
             self.failure = error
-            raise
 
     def work(self, connection: Connection) -> None:
         raise NotImplementedError
@@ -65,10 +63,9 @@ class _Client(threading.Thread):
     def stop(self) -> None:
         self.stopping.set()
 
-    def silent(self, since: float) -> NoReturn | None:
+    def refuse_silence(self, since: float) -> None:
         if time.monotonic() - since > SILENCE_SECONDS_MAX:
             raise ConnectionLost("an answer is due and nothing comes")
-        return None
 
 
 class Producer(_Client):
@@ -99,7 +96,7 @@ class Producer(_Client):
             confirmed = self._receipts(connection, 10 / self.pace)
             if confirmed or not self._unconfirmed:
                 heard = time.monotonic()
-            self.silent(heard)
+            self.refuse_silence(heard)
             if confirmed:
                 self.book.confirm(confirmed)
 
@@ -141,7 +138,7 @@ class Consumer(_Client):
             if frame is not None:
                 heard = time.monotonic()
             elif self._acks:
-                self.silent(heard)
+                self.refuse_silence(heard)
             if frame is None or len(self._held) >= BATCH:
                 self._acknowledge_held(connection)
             if frame is None:
@@ -157,7 +154,10 @@ class Consumer(_Client):
         assert frame.command == "MESSAGE", frame
         send_id = frame.headers["send-id"]
         self.book.deliver(
-            send_id, redelivered=frame.headers.get("redelivered") == "true", generation=self._generation, intact=frame.body == body_of(send_id)
+            send_id,
+            redelivered=frame.headers.get("redelivered") == "true",
+            generation=self._generation,
+            intact=frame.body == body_of(send_id),
         )
         chance = self.chance.random()
         if chance < 1 / LEAVE_EVERY:

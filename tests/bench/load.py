@@ -1,10 +1,11 @@
 """A neutral STOMP 1.2 load: the same octets against any broker. `python -m tests.bench.load --help`.
 
-Producers send messages of `--size` octets, each with a number of its own, at most `--window` of them unconfirmed, a receipt asked for each. Consumers
-acknowledge cumulatively every `--ackevery` messages, or each by itself with `--ack client-individual`. Every connection is a process of its own, and
-costs as little as Python can, for driver and broker share the machine. Printed: the confirmed rate, the end-to-end rate (first send to last
-delivery), latencies of a sample, with `--every` the rate of each interval; `--json` prints one line for programs. A run in which a message
-arrives twice or never fails, unless `--exact 0`. Bodies hold no NUL octet, so frames end at NUL. Take a new `--dest` for every run.
+Producers send messages of `--size` octets, each with a number of its own, at most `--window` of them unconfirmed, a receipt asked for
+each. Consumers acknowledge cumulatively every `--ackevery` messages, or each by itself with `--ack client-individual`. Every connection is
+a process of its own, and costs as little as Python can, for driver and broker share the machine. Printed: the confirmed rate, the
+end-to-end rate (first send to last delivery), latencies of a sample, with `--every` the rate of each interval; `--json` prints one line
+for programs. A run in which a message arrives twice or never fails, unless `--exact 0`. Bodies hold no NUL octet, so frames end at NUL.
+Take a new `--dest` for every run.
 
     --queues 10000           send round robin to DEST.0 ... DEST.9999, consumers share them
     --stray 100              every 100th message goes to DEST.stray, which nobody consumes
@@ -46,13 +47,16 @@ class Reservoir:
         self._seen += 1
         if len(self.values) < SAMPLE:
             self.values.append(value)
-        elif (place := random.randrange(self._seen)) < SAMPLE:  # noqa: S311
+        elif (place := random.randrange(self._seen)) < SAMPLE:
             self.values[place] = value
 
 
 def options(arguments: list[str] | None = None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="python -m tests.bench.load", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    for name, text in {"host": "127.0.0.1", "user": "guest", "password": "guest", "vhost": "/", "dest": "/queue/bench", "ack": "client", "header": ""}.items():
+    parser = argparse.ArgumentParser(
+        "python -m tests.bench.load", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    texts = {"host": "127.0.0.1", "user": "guest", "password": "guest", "vhost": "/", "dest": "/queue/bench", "ack": "client", "header": ""}
+    for name, text in texts.items():
         parser.add_argument(f"--{name}", default=text)
     for name, number in {
         "port": 61613, "n": 60_000, "size": 1024, "window": 100, "prefetch": 200, "ackevery": 20, "producers": 2, "consumers": 2,
@@ -60,7 +64,7 @@ def options(arguments: list[str] | None = None) -> argparse.Namespace:
     }.items():  # fmt: skip
         parser.add_argument(f"--{name}", default=number, type=int)
     chosen = parser.parse_args(arguments)
-    assert STAMP_OCTETS <= chosen.size, f"--size is at least {STAMP_OCTETS}"
+    assert chosen.size >= STAMP_OCTETS, f"--size is at least {STAMP_OCTETS}"
     assert not (chosen.queues and chosen.durable), "--queues is for queues"
     chosen.header = "".join(line + "\n" for line in chosen.header.split("|") if line).encode()
     return chosen

@@ -12,6 +12,7 @@ import subprocess
 import tempfile
 import time
 from pathlib import Path
+from typing import Self
 
 from tests.support.service import free_ports, is_running
 
@@ -60,7 +61,7 @@ class RabbitMQ:
             "RABBITMQ_SERVER_ADDITIONAL_ERL_ARGS": "-kernel inet_dist_use_interface {127,0,0,1}",
         }  # fmt: skip
 
-    def __enter__(self) -> RabbitMQ:
+    def __enter__(self) -> Self:
         try:
             # Our own port mapper in the foreground: else the node leaves one behind as a daemon.
             self._start([EPMD, "-port", str(self._epmd_port), "-address", "127.0.0.1"])
@@ -85,7 +86,13 @@ class RabbitMQ:
     def _start(self, command: list[str]) -> subprocess.Popen[bytes]:
         with (self.folder / "output").open("ab") as output:
             process = subprocess.Popen(
-                command, env=self._environment, cwd=self.folder, stdin=subprocess.DEVNULL, stdout=output, stderr=output, start_new_session=True
+                command,
+                env=self._environment,
+                cwd=self.folder,
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=output,
+                start_new_session=True,
             )
         self._processes.append(process)
         return process

@@ -1,4 +1,4 @@
-"""A STOMP client of our own over a plain socket: what a test wants to say, octet for octet, and what came back. Blocking; one thread each."""
+"""A STOMP client of our own over a plain socket: what a test wants to say, octet for octet, and what came back. Blocking."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import time
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from typing import Self
 
 RECEIVE_OCTETS = 1 << 18
 BACK_OFF_SECONDS = 0.05
@@ -111,8 +112,15 @@ class Connection:
     """A logged-in STOMP connection. Every failure of the broker shows as ConnectionLost, an ERROR frame as ErrorReceived."""
 
     def __init__(
-        self, port: int, *, login: str = "guest", passcode: str = "guest", versions: str = "1.2", heart_beat: str = "0,0",
-        headers: Mapping[str, str] | None = None, timeout: float = 10,
+        self,
+        port: int,
+        *,
+        login: str = "guest",
+        passcode: str = "guest",
+        versions: str = "1.2",
+        heart_beat: str = "0,0",
+        headers: Mapping[str, str] | None = None,
+        timeout: float = 10,
     ) -> None:
         self._reader = FrameReader()
         self._frames: deque[Frame] = deque()
@@ -138,8 +146,8 @@ class Connection:
         """A persistent message, not waiting for anything."""
         self.command("SEND", {"destination": destination, "persistent": "true"} | dict(headers or {}), body)
 
-    def subscribe(self, destination: str, *, id: str = "0", ack: str = "client-individual", prefetch: int = 100) -> None:
-        self.confirmed("SUBSCRIBE", {"id": id, "destination": destination, "ack": ack, "prefetch-count": str(prefetch)})
+    def subscribe(self, destination: str, *, link: str = "0", ack: str = "client-individual", prefetch: int = 100) -> None:
+        self.confirmed("SUBSCRIBE", {"id": link, "destination": destination, "ack": ack, "prefetch-count": str(prefetch)})
 
     def confirmed(self, command: str, headers: Mapping[str, str], body: bytes = b"", timeout: float = 15) -> None:
         """Send a command with a receipt and wait for it; MESSAGE frames that come first are kept for receive()."""
@@ -217,7 +225,7 @@ class Connection:
         self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
         self.socket.close()
 
-    def __enter__(self) -> Connection:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -240,7 +248,7 @@ def back_off(seconds_max: float) -> Iterator[int]:
     while attempt == 0 or time.monotonic() < deadline:
         yield attempt
         pause = min(BACK_OFF_SECONDS_MAX, BACK_OFF_SECONDS * 2**attempt)
-        time.sleep(pause * random.uniform(0.5, 1))  # noqa: S311 (jitter)
+        time.sleep(pause * random.uniform(0.5, 1))
         attempt += 1
 
 

@@ -15,6 +15,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 from types import TracebackType
+from typing import Self
 
 import psycopg
 
@@ -64,7 +65,9 @@ class Service:
     `command` is a manage.py command; a second node of the same service is `service.standby()`.
     """
 
-    def __init__(self, *, home: Path | None = None, environment: dict[str, str] | None = None, command: str = "run", wait: bool = True) -> None:
+    def __init__(
+        self, *, home: Path | None = None, environment: dict[str, str] | None = None, command: str = "run", wait: bool = True
+    ) -> None:
         self.folder = Path(tempfile.mkdtemp(prefix="surety-"))
         self.folder.chmod(0o755)  # PostgreSQL runs as another user when the tests run as root
         self.home = home or self.folder / "home"
@@ -76,7 +79,7 @@ class Service:
         self._pids: set[int] = set()
         self._environment = environment or {}
 
-    def __enter__(self) -> Service:
+    def __enter__(self) -> Self:
         try:
             self.start()
         except BaseException:
@@ -99,22 +102,31 @@ class Service:
     # -- starting and stopping ------------------------------------------------------------------------------------------------------
     def environment(self) -> dict[str, str]:
         inherited = {name: value for name, value in os.environ.items() if not name.startswith("SURETY_") and name != "DATABASE_URL"}
-        return inherited | {
-            "SURETY_HOME": str(self.home),
-            "SURETY_STOMP_PORT": str(self.stomp_port),
-            "SURETY_HTTP_PORT": str(self.http_port),
-            "SURETY_AMQP_PORT": str(self.amqp_port),
-            "SURETY_STOMP_TLS_PORT": str(self.stomp_tls_port),
-            "SURETY_ADMIN_USER": "operator",
-            "SURETY_ADMIN_PASSWORD": "of-the-acceptance-tests",
-            "PYTHONUNBUFFERED": "1",
-        } | self._environment
+        return (
+            inherited
+            | {
+                "SURETY_HOME": str(self.home),
+                "SURETY_STOMP_PORT": str(self.stomp_port),
+                "SURETY_HTTP_PORT": str(self.http_port),
+                "SURETY_AMQP_PORT": str(self.amqp_port),
+                "SURETY_STOMP_TLS_PORT": str(self.stomp_tls_port),
+                "SURETY_ADMIN_USER": "operator",
+                "SURETY_ADMIN_PASSWORD": "of-the-acceptance-tests",
+                "PYTHONUNBUFFERED": "1",
+            }
+            | self._environment
+        )
 
     def start(self) -> None:
         with self.log.open("ab") as log:
             self.process = subprocess.Popen(
                 [sys.executable, "manage.py", self.command],
-                cwd=REPOSITORY, env=self.environment(), stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT, start_new_session=True,
+                cwd=REPOSITORY,
+                env=self.environment(),
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
             )
         if self._wait:
             self.await_ready()
@@ -181,7 +193,7 @@ class Service:
             except ProcessLookupError:
                 continue
             if number == signal.SIGKILL:
-                await_true(lambda: not is_running(pid), 10, f"{role} {pid} outlives SIGKILL", pause=0.001)
+                await_true(lambda pid=pid: not is_running(pid), 10, f"{role} {pid} outlives SIGKILL", pause=0.001)
             return pid
 
     def kill(self, role: str) -> int:
@@ -225,25 +237,16 @@ class Service:
         raise NotServing(f"{role} has no {wanted}")
 
     # -- the database ---------------------------------------------------------------------------------------------------------------
-    def dsn(self) -> str:
-        """Where the service keeps its messages: DATABASE_URL if it was given one, else the embedded server's database."""
+    def dsn(self, *, superuser: bool = False) -> str:
+        """Where the service keeps its messages: DATABASE_URL if it was given one, else the embedded server's database.
+
+        The server tells in its lock file where it listens: line 4 the port, line 5 the socket's folder.
+        """
         given = self._environment.get("DATABASE_URL")
         if given:
             return given
-        server = self._server()
-        with psycopg.connect(f"{server} dbname=postgres", autocommit=True) as connection:
-            names = [row[0] for row in connection.execute("SELECT datname FROM pg_database WHERE datallowconn AND NOT datistemplate")]
-        for name in names:
-            with psycopg.connect(f"{server} dbname={name}", autocommit=True) as connection:
-                row = connection.execute("SELECT to_regclass('surety.lease') IS NOT NULL").fetchone()
-                if row is not None and row[0]:
-                    return f"{server} dbname={name}"
-        raise NotServing(f"no database holds the schema surety: {names}")
-
-    def _server(self) -> str:
-        """The embedded server tells in its lock file where it listens: line 4 the port, line 5 the socket's folder."""
         lines = Path(f"/proc/{self.await_pid('postgres')}/cwd/postmaster.pid").read_text().splitlines()
-        return f"host={lines[4]} port={lines[3]} user=postgres"
+        return f"host={lines[4]} port={lines[3]} user={'postgres' if superuser else 'surety'} dbname=surety"
 
     @contextlib.contextmanager
     def database(self) -> Iterator[psycopg.Connection]:

@@ -1,0 +1,116 @@
+"""One command runs everything: a second one is refused, SIGTERM loses nothing, a restart finds it."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+from tests.support.clients import Connection, ConnectionLost
+from tests.support.service import REPOSITORY, STOP_SECONDS_MAX, Service, is_running
+
+ROLES = ("postgres", "node", "worker", "beat", "web")
+
+
+def test_every_role_runs_and_says_so(service: Service) -> None:
+    assert all(service.pid(role) for role in ROLES), {role: service.pid(role) for role in ROLES}
+    assert service.get("/health/live")[0] == 200
+    assert service.get("/health/ready")[0] == 200
+    status, metrics = service.get("/metrics")
+    assert status == 200 and "# TYPE" in metrics
+
+
+def test_a_second_run_in_the_same_home_is_refused_in_a_sentence(service: Service) -> None:
+    second = subprocess.run(
+        [sys.executable, "manage.py", "run"],
+        cwd=REPOSITORY,
+        env=service.environment(),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        timeout=30,
+    )
+    assert second.returncode not in (0, -signal.SIGKILL)
+    assert str(service.home) in second.stdout and "Traceback" not in second.stdout, second.stdout
+    assert len(second.stdout.strip().splitlines()) <= 2, second.stdout
+    assert service.is_ready()
+
+
+@pytest.mark.parametrize("role", ["node", "worker", "beat", "web", "postgres"])
+def test_what_dies_is_restarted(role: str) -> None:
+    with Service() as running:
+        before = running.kill(role)
+        assert running.await_pid(role) != before
+        running.await_ready()
+        with Connection(running.stomp_port) as connection:
+            connection.confirmed("SEND", {"destination": "/queue/after", "persistent": "true"}, b"x")
+
+
+def send_of_each_level(service: Service) -> list[str]:
+    """One confirmed message of each of the three levels that survive a planned shutdown (checklist items 111 to 130)."""
+    with Connection(service.stomp_port) as connection:
+        for level in ("reliable-np", "reliable", "assured"):
+            for number in range(100):
+                connection.command(
+                    "SEND",
+                    {"destination": "/queue/kept", "reliability": level, "receipt": f"{level}-{number}"},
+                    f"{level}-{number}".encode(),
+                )
+        receipts = [connection.expect("RECEIPT").headers["receipt-id"] for _ in range(300)]
+        connection.disconnect()
+    return sorted(receipts)
+
+
+def test_sigterm_ends_with_status_0_in_time_and_a_restart_finds_what_was_promised() -> None:
+    with Service() as service:
+        sent = send_of_each_level(service)
+        pids = [service.await_pid(role) for role in ROLES]
+        began = time.monotonic()
+        assert service.stop() == 0, service.evidence()
+        assert time.monotonic() - began < STOP_SECONDS_MAX
+        assert [pid for pid in pids if is_running(pid)] == [], "nothing outlives the supervisor"
+        service.start()
+        with Connection(service.stomp_port) as connection:
+            connection.subscribe("/queue/kept", prefetch=1000)
+            frames = connection.receive_all(quiet=2)
+        assert sorted(frame.body.decode() for frame in frames) == sent
+        assert all(frame.headers.get("redelivered", "false") == "false" for frame in frames), "none of them was ever delivered"
+
+
+def test_sigterm_under_load_loses_nothing_that_it_confirmed() -> None:
+    with Service() as service:
+        connection, confirmed = Connection(service.stomp_port), []
+        for number in range(5_000):
+            connection.send("/queue/load", b"%d" % number, {"receipt": str(number)})
+        assert service.process is not None
+        service.process.send_signal(signal.SIGTERM)
+        with contextlib.suppress(ConnectionLost):
+            while (frame := connection.receive(STOP_SECONDS_MAX)) is not None:
+                confirmed.append(int(frame.headers["receipt-id"]))
+        assert service.stop() == 0
+        service.start()
+        with Connection(service.stomp_port) as reader:
+            reader.subscribe("/queue/load", prefetch=10_000)
+            found = [int(frame.body) for frame in reader.receive_all(quiet=2)]
+        assert set(confirmed) <= set(found), f"confirmed {len(confirmed)}, found {len(found)}"
+        assert len(found) == len(set(found)), "none twice"
+
+
+def test_a_supervisor_that_is_killed_leaves_a_home_that_starts_again() -> None:
+    with Service() as service:
+        with Connection(service.stomp_port) as connection:
+            connection.confirmed("SEND", {"destination": "/queue/kept", "persistent": "true"}, b"kept")
+        assert service.process is not None
+        for role in ROLES:
+            service.await_pid(role)
+        os.kill(service.process.pid, signal.SIGKILL)
+        service.process.wait()
+        service.start()
+        with Connection(service.stomp_port) as connection:
+            connection.subscribe("/queue/kept")
+            assert connection.expect("MESSAGE").body == b"kept"

@@ -1,0 +1,127 @@
+"""A full disk and a freed one: producers wait, health says why, consumers go on, nothing is lost."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.support.clients import Connection, ConnectionLost, reconnect
+from tests.support.service import Service, await_true
+
+MIB = 1 << 20
+DISK_OCTETS = 2_048 * MIB
+LOW_OCTETS = 100 * MIB
+"""Below the minimum of 256 MiB, yet enough for everything but publishing."""
+NOTICE_SECONDS_MAX = 15
+"""The node looks about once a second, the console reads what it tells."""
+REFUSED_SECONDS = 3
+BEFORE, DURING = 200, 50
+BODY = b"b" * 20_000
+
+
+@pytest.fixture
+def disk(tmp_path: Path) -> Iterator[Path]:
+    """A file system of its own, small enough to fill. Mounting needs root."""
+    folder = tmp_path / "disk"
+    folder.mkdir()
+    for parent in tmp_path.parents[:2]:
+        parent.chmod(0o755)  # PostgreSQL runs under another account
+    tmp_path.chmod(0o755)
+    subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={DISK_OCTETS},mode=755", "surety-acceptance", str(folder)], check=True)
+    try:
+        yield folder
+    finally:
+        subprocess.run(["umount", "--lazy", str(folder)], check=True)
+
+
+class Ballast:
+    """Takes up the disk's free space but for what is asked."""
+
+    def __init__(self, disk: Path) -> None:
+        self.file = disk / "ballast"
+
+    def leave(self, octets: int) -> None:
+        free = os.statvfs(self.file.parent)
+        wanted = free.f_bavail * free.f_frsize - octets
+        with self.file.open("ab") as file:
+            os.posix_fallocate(file.fileno(), file.tell(), wanted)
+
+    def leave_nothing(self) -> None:
+        with contextlib.suppress(OSError), self.file.open("ab") as file:
+            while True:
+                file.write(b"\0" * MIB)
+                file.flush()
+
+    def remove(self) -> None:
+        self.file.unlink()
+
+
+def send(connection: Connection, first: int, count: int) -> None:
+    for number in range(first, first + count):
+        connection.send("/queue/space", b"%08d" % number + BODY, {"receipt": str(number)})
+
+
+def numbers_of(bodies: list[bytes]) -> list[int]:
+    assert all(body[8:] == BODY for body in bodies)
+    return [int(body[:8]) for body in bodies]
+
+
+def says_why(service: Service) -> bool:
+    status, text = service.get("/health/ready")
+    return status == 503 and "space" in text
+
+
+def test_below_the_minimum_producers_wait_and_consumers_go_on(disk: Path) -> None:
+    with Service(home=disk / "home") as service, Connection(service.stomp_port) as producer, Connection(service.stomp_port) as consumer:
+        send(producer, 0, BEFORE)
+        assert len([producer.expect("RECEIPT") for _ in range(BEFORE)]) == BEFORE
+        ballast = Ballast(disk)
+        ballast.leave(LOW_OCTETS)
+        await_true(lambda: says_why(service), NOTICE_SECONDS_MAX, "health does not say that space is short")
+        send(producer, BEFORE, DURING)
+        assert producer.receive(REFUSED_SECONDS) is None, "nothing is confirmed while space is short"
+        consumer.subscribe("/queue/space")
+        taken = []
+        for _ in range(BEFORE):
+            message = consumer.expect("MESSAGE")
+            consumer.confirmed("ACK", {"id": message.headers["ack"]})
+            taken.append(message.body)
+        assert numbers_of(taken) == list(range(BEFORE)), "settlements go on"
+        ballast.remove()
+        assert [producer.expect("RECEIPT", 30).headers["receipt-id"] for _ in range(DURING)] == [str(BEFORE + n) for n in range(DURING)]
+        rest = [consumer.expect("MESSAGE").body for _ in range(DURING)]
+        assert numbers_of(rest) == list(range(BEFORE, BEFORE + DURING))
+        service.await_ready(NOTICE_SECONDS_MAX)
+
+
+def test_a_disk_without_a_free_octet_loses_nothing(disk: Path) -> None:
+    """PostgreSQL itself stops when it cannot write its log; what was confirmed is there once it has room again."""
+    with Service(home=disk / "home") as service:
+        ballast, confirmed = Ballast(disk), set()
+        producer = Connection(service.stomp_port)
+        with contextlib.suppress(ConnectionLost):
+            for first in range(0, 200_000, 50):
+                if first == 500:
+                    ballast.leave_nothing()
+                send(producer, first, 50)
+                for _ in range(50):
+                    frame = producer.receive(REFUSED_SECONDS)
+                    if frame is None:
+                        raise ConnectionLost("nothing more is confirmed")
+                    confirmed.add(int(frame.headers["receipt-id"]))
+        producer.close()
+        assert len(confirmed) >= 500
+        await_true(lambda: not service.is_ready(), NOTICE_SECONDS_MAX, "health says ready on a full disk")
+        ballast.remove()
+        service.await_ready()
+        with reconnect(service.stomp_port) as consumer:
+            consumer.subscribe("/queue/space", ack="auto", prefetch=1_000)
+            found = numbers_of([frame.body for frame in consumer.receive_all(quiet=2)])
+            assert len(found) == len(set(found)), "none twice"
+            assert confirmed <= set(found), f"lost: {sorted(confirmed - set(found))[:10]}"
+            consumer.confirmed("SEND", {"destination": "/queue/space", "persistent": "true"}, b"traffic goes on")

@@ -1,0 +1,153 @@
+"""The rows of the table: what is loaded, what is measured, what it must show. A case returns one row or several that share their queue."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Callable
+from typing import Any
+
+from tests.bench.deep import deep
+from tests.bench.endurance import endurance
+from tests.bench.large import Large
+from tests.bench.peer import QUORUM, RabbitMQ
+from tests.bench.run import MIB, Bench, Row
+from tests.support.service import Service
+
+MANY_QUEUES = 10_000
+MIXED_RATE = 5_000
+MIXED_P99_MS = 100
+
+
+def header_of(broker: Service | RabbitMQ) -> dict[str, str]:
+    """What makes the peer's queue as safe as ours."""
+    return {"header": QUORUM} if isinstance(broker, RabbitMQ) else {}
+
+
+def compare(
+    bench: Bench,
+    title: str,
+    options: dict[str, object],
+    *,
+    ratio: float,
+    aim: str,
+    assured: bool,
+    figure: Callable[[dict[str, Any]], float],
+    unit: str = "msg/s",
+    lower_is_better: bool = False,
+) -> list[Row]:
+    notes: list[str] = []
+    real = True
+
+    def measure(broker: Service | RabbitMQ) -> float:
+        nonlocal real
+        chosen = options | (header_of(broker) if assured else {})
+        if broker is not bench.ours:
+            return figure(bench.timed(broker, **chosen))
+        report, durability = bench.measured(lambda: bench.timed(broker, **chosen))
+        if assured:
+            real = real and durability.flushes >= durability.commits > 0
+            notes[:] = [str(durability)]
+            if report["confirm_ms"]:
+                notes.append(f"confirm p50 {report['confirm_ms']['p50']:.2f} ms, p99 {report['confirm_ms']['p99']:.2f} ms")
+        return figure(report)
+
+    ours, peer = bench.alternate(measure)
+    notes.append(f"node {bench.ours.resident_octets('node', peak=True) / MIB:.0f} MiB at most")
+    reached = (
+        bool(peer)
+        and (statistics.median(peer) / statistics.median(ours) if lower_is_better else statistics.median(ours) / statistics.median(peer))
+        >= ratio
+    )
+    must = "not slower" if lower_is_better else f"{ratio:g} x"
+    return [Row(title, unit, ours, must, reached and real, aim, peer, notes, decimals=2 if lower_is_better else 0)]
+
+
+def assured(bench: Bench) -> list[Row]:
+    return compare(
+        bench,
+        "assured, confirmed, window 100, cumulative ACK every 20",
+        {},
+        ratio=2.5,
+        aim="60,000",
+        assured=True,
+        figure=lambda report: report["delivered_rate"],
+    )
+
+
+def individual(bench: Bench) -> list[Row]:
+    return compare(
+        bench,
+        "the same, each message acknowledged singly",
+        {"ack": "client-individual"},
+        ratio=2,
+        aim="50,000",
+        assured=True,
+        figure=lambda report: report["delivered_rate"],
+    )
+
+
+def confirm(bench: Bench) -> list[Row]:
+    return compare(
+        bench,
+        "confirm p50, window 1",
+        {"window": 1, "producers": 1, "consumers": 1},
+        ratio=1,
+        aim="0.4",
+        assured=True,
+        figure=lambda report: report["confirm_ms"]["p50"],
+        unit="ms",
+        lower_is_better=True,
+    )
+
+
+def express(bench: Bench) -> list[Row]:
+    return compare(
+        bench,
+        "express non-persistent, no receipts, end to end",
+        {"persistent": 0, "receipt": 0, "ack": "auto"},
+        ratio=1.5,
+        aim="60,000",
+        assured=False,
+        figure=lambda report: report["delivered_rate"],
+    )
+
+
+def many(bench: Bench) -> list[Row]:
+    """Many queues against one, everything else equal; no peer."""
+    one, all_queues = [], []
+    for _ in range(bench.runs):
+        one.append(bench.timed(bench.ours, ack="client-individual")["delivered_rate"])
+        all_queues.append(bench.timed(bench.ours, ack="client-individual", queues=bench.count(MANY_QUEUES))["delivered_rate"])
+    part = statistics.median(all_queues) / statistics.median(one)
+    notes = [f"{bench.count(MANY_QUEUES):,} queues; one queue {statistics.median(one):,.0f} msg/s: {part:.0%}"]
+    return [Row("10,000 active queues, evenly loaded", "msg/s", all_queues, ">= 50% of one queue", part >= 0.5, notes=notes)]
+
+
+def mixed(bench: Bench) -> list[Row]:
+    p99s, notes = [], []
+    for _ in range(bench.runs):
+        large = Large(bench.ours.stomp_port)
+        large.start()
+        report = bench.timed(bench.ours, rate=MIXED_RATE, ack="client-individual")
+        passed = large.stop()
+        p99s.append(report["end_to_end_ms"]["p99"])
+        notes = [
+            f"{report['delivered_rate']:,.0f} msg/s beside {passed} messages of 100 MiB in {report['seconds']:.0f} s",
+            f"confirm p99 {report['confirm_ms']['p99']:.1f} ms",
+        ]
+    kept = statistics.median(p99s) < MIXED_P99_MS
+    return [Row("p99 of 1 KiB traffic at 5,000/s while 100 MiB messages pass", "ms", p99s, "< 100 ms", kept, notes=notes, decimals=1)]
+
+
+CASES: dict[str, Callable[[Bench], list[Row]]] = {
+    "assured": assured,
+    "individual": individual,
+    "confirm": confirm,
+    "express": express,
+    "deep": deep,
+    "many": many,
+    "mixed": mixed,
+    "endurance": lambda bench: endurance(bench, "plain"),
+    "endurance-stray": lambda bench: endurance(bench, "stray"),
+    "endurance-snapshot": lambda bench: endurance(bench, "snapshot"),
+}
