@@ -76,6 +76,8 @@ class Connection:
         self.close_reason = ""
         """A sentence for the log, without secrets."""
         self.version = "1.0"
+        self.listening = True
+        """To be set False while the listener does not read for reasons of its own: the peer's silence is then not counted."""
         self._peer = peer
         self._limits = limits
         self._server = server
@@ -158,8 +160,8 @@ class Connection:
                 self._fail(f"no CONNECT frame within {self._limits.connect_ms_max} ms")
         elif self._phase in (Phase.OPEN, Phase.LEAVING):
             heart = self._heart
-            if self.wants_pause:
-                heart.received_at = now  # we do not listen: the silence is ours
+            if self.wants_pause or not self.listening:
+                heart.received_at = now  # the silence is ours
             if heart.is_silent(now) and self._phase is Phase.OPEN:
                 self._fail(f"no heart-beat and no frame for {heart.silence_ms} ms")
             elif heart.send_due(now):
@@ -218,7 +220,8 @@ class Connection:
                 self._refused(output)
             elif output.__class__ is Detached:
                 self._error(REFUSALS[output.refusal], _sentences(output.refusal, output.detail))
-        self._heart.sent_at = now
+        if out:
+            self._heart.sent_at = now
 
     def _confirmed(self, token: object) -> None:
         if isinstance(token, Unsubscribed):
@@ -250,10 +253,11 @@ class Connection:
                     address, header, octets = prepared
                     size = octets + (len(body) if body is not None else parser.body_octets)
                     if receipt is not None:
-                        unconfirmed(size)
-                        self._unconfirmed_octets += size
+                        held = size if body is not None else octets  # a large body is in the store, not in memory
+                        unconfirmed(held)
+                        self._unconfirmed_octets += held
                     append(Send(peer, receipt, address, Message(header, body, size)))
-                elif section is ACK_BY_ID and self.version == "1.2":
+                elif section is ACK_BY_ID:
                     self._subscriptions.settle_by_id(body, Outcome.ACCEPTED, None, commands)  # type: ignore[arg-type]
                 elif section is PART:
                     append(BodyPart(body))  # type: ignore[arg-type]
@@ -268,8 +272,17 @@ class Connection:
         finally:
             events.close()
             if self._phase is Phase.LEAVING or self._phase is Phase.CLOSED:
-                self._parser.discard()
+                parser.discard()
+        if self._subscriptions:
+            self._check_unconfirmed()
         return commands
+
+    def _check_unconfirmed(self) -> None:
+        limits = self._limits
+        if len(self._unconfirmed) > limits.unconfirmed_max * limits.subscriber_unconfirmed_factor:
+            self._fail(f"more than {limits.unconfirmed_max * limits.subscriber_unconfirmed_factor} sends wait for their receipt")
+        elif self._unconfirmed_octets > limits.unconfirmed_octets_max * limits.subscriber_unconfirmed_factor:
+            self._fail(f"more than {limits.unconfirmed_octets_max * limits.subscriber_unconfirmed_factor} octets wait for their receipt")
 
     def _prepare(self, headers: dict[str, str]) -> tuple[str, Header, int]:
         """What the parser keeps with a header section of SEND."""
@@ -279,8 +292,6 @@ class Connection:
     def _frame(self, section: Section, commands: list[Event]) -> None:
         """Any frame but SEND and the plain ACK. Raises Malformed with the receipt that the frame asked for."""
         command, headers = section.command, section.headers
-        if section is ACK_BY_ID:
-            raise Malformed("ACK needs header message-id: id is of STOMP 1.2")
         receipt = headers.get("receipt")
         wire = None if receipt is None or command in CONNECTING else escape(receipt, self.version).encode()
         token = None if wire is None else Receipt(wire)

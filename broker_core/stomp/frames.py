@@ -7,7 +7,7 @@ Theory of operation
     a frame                      (its Section, receipt, octets of the body)
     part of a large body         (PART, None, octets)
     the end of such a frame      (its Section, receipt, None); `Parser.body_octets` tells the body's length
-    ACK with nothing but an id   (ACK_BY_ID, None, octets of the id)
+    1.2: ACK with only an id     (ACK_BY_ID, None, octets of the id)
 
 `receipt` is the value of a SEND's `receipt` header exactly as it stood on the wire, or None; the receipt-id of the answer is written the same
 way, so it needs no decoding. In all other frames `receipt` stays among the headers.
@@ -119,6 +119,7 @@ class Parser:
         header_octets_max = self._limits.header_octets_max
         find, startswith, sections = buffer.find, buffer.startswith, self._sections
         before, after, expected = self._expected
+        acks_by_id = self.version == "1.2" and "ACK" in self.commands
         try:
             if self._section is not None:
                 ready, position = self._take_body(buffer, 0)
@@ -160,7 +161,7 @@ class Parser:
                                 before, after, expected = buffer[position:start], b"", section
                             else:
                                 before, after, expected = buffer[position : at + 9], buffer[stop:start], section
-                elif startswith(b"ACK\nid:", position):
+                elif acks_by_id and startswith(b"ACK\nid:", position):
                     found = _ACK_BY_ID.match(buffer, position)
                     if found is not None:
                         position = found.end()

@@ -39,7 +39,7 @@ class Link:
         self._start = f"MESSAGE\n{named}message-id:".encode()
         ack = b"\nack:%d.%%d" % number if self._acked else b""
         self._template = b"%s%%d%s\ntimestamp:%%d\n%%b\ncontent-length:%%d\n\n" % (
-            (self._start + self._identity.encode()).replace(b"%", b"%%"),
+            (self._start + escape(self._identity, version).encode()).replace(b"%", b"%%"),
             ack,
         )
 

@@ -1,0 +1,432 @@
+"""SUBSCRIBE, MESSAGE, ACK, NACK, UNSUBSCRIBE, DISCONNECT."""
+
+from __future__ import annotations
+
+import pytest
+
+from broker_core.engine.commands import UNLIMITED_CREDIT, Attach, Detach, Settle, Sync
+from broker_core.engine.effects import Confirmed, Delivered, Detached, Outcome, Refused
+from broker_core.engine.message import Encoding, StoredBody
+from broker_core.engine.refusal import Refusal
+from broker_core.stomp.limits import Limits
+from tests.stomp.conversation import PEER, Client, Cut, message
+
+LINK = PEER * 65536 + 1
+
+
+def connected(cut: Cut, version: str = "1.2", limits: Limits | None = None) -> Client:
+    client = Client(version, cut, limits)
+    client.connects()
+    return client
+
+
+# -- SUBSCRIBE refused --------------------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize(
+    ("headers", "sentence"),
+    [
+        (b"id:0\n", "SUBSCRIBE needs header destination"),
+        (b"destination:a\n", "SUBSCRIBE needs header id"),
+        (b"id:0\ndestination:/topic/a\n", "destination '/topic/a' is not supported yet: only queues are"),
+        (b"id:0\ndestination:a\nack:maybe\n", "header ack is 'maybe', none of auto, client, client-individual"),
+        (b"id:0\ndestination:a\nselector:x=1\n", "header selector of SUBSCRIBE is not supported yet"),
+        (b"id:0\ndestination:a\nbrowser:true\n", "header browser of SUBSCRIBE is not supported yet"),
+        (b"id:0\ndestination:a\nno-local:maybe\n", "header no-local is 'maybe', neither true nor false"),
+        (b"id:0\ndestination:a\ndurable-subscription-name:d\n", "header durable-subscription-name of SUBSCRIBE is not supported yet"),
+        (b"id:0\ndestination:a\nack:client\nprefetch-count:many\n", "header prefetch-count is 'many', not a number of messages"),
+        (b"id:0\ndestination:a\nack:client\nactivemq.prefetchSize:-1\n", "header activemq.prefetchSize is '-1', not a number of messages"),
+    ],
+)
+def test_a_bad_subscribe_is_refused_naming_header_and_value(headers: bytes, sentence: str, cut: Cut) -> None:
+    client = connected(cut)
+    assert client.says(b"SUBSCRIBE\n" + headers + b"receipt:7\n\n\0") == []
+    error = client.error()
+    assert (error.headers["message"], error.headers["receipt-id"]) == (sentence, "7")
+
+
+def test_a_subscription_id_in_use_is_refused(cut: Cut) -> None:
+    client = connected(cut)
+    client.subscribes(subscription=b"s-1")
+    client.says(b"SUBSCRIBE\nid:s-1\ndestination:b\n\n\0")
+    assert client.error().headers["message"] == "a subscription with id 's-1' is open on this connection"
+
+
+def test_too_many_subscriptions_are_refused(cut: Cut) -> None:
+    client = connected(cut, limits=Limits(subscriptions_max=2))
+    client.subscribes(subscription=b"1")
+    client.subscribes(subscription=b"2")
+    client.says(b"SUBSCRIBE\nid:3\ndestination:b\n\n\0")
+    assert client.error().headers["message"] == "more than 2 subscriptions on one connection"
+
+
+def test_a_subscribe_that_the_engine_refuses_is_an_error_with_its_receipt(cut: Cut) -> None:
+    client = connected(cut)
+    (attach,) = client.says(b"SUBSCRIBE\nid:0\ndestination:mq.sys.x\nreceipt:5\n\n\0")
+    client.gets(Refused(PEER, attach.token, Refusal.NO_SUCH_DESTINATION, "queue/mq.sys.x", attach.link))
+    error = client.error()
+    assert (error.headers["message"], error.headers["receipt-id"]) == ("no such destination", "5")
+
+
+# -- SUBSCRIBE accepted -------------------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize(
+    ("headers", "credit", "presettled"),
+    [
+        (b"", UNLIMITED_CREDIT, True),
+        (b"ack:auto\nprefetch-count:5\n", UNLIMITED_CREDIT, True),
+        (b"ack:client\n", 1000, False),
+        (b"ack:client-individual\nprefetch-count:20\n", 20, False),
+        (b"ack:client\nactivemq.prefetchSize:30\n", 30, False),
+        (b"ack:client\nactivemq.prefetchSize:30\nprefetch-count:20\n", 20, False),
+        (b"ack:client\nprefetch-count:100000\n", 65535, False),
+        (b"ack:client\nprefetch-count:0\n", 65535, False),
+        (b"ack:client\nactivemq.prefetchSize:0\n", 1, False),
+        (b"ack:client\ndurable:true\nauto-delete:false\nbrowser:false\n", 1000, False),
+    ],
+)
+def test_the_ack_mode_and_the_prefetch_become_credit(headers: bytes, credit: int, presettled: bool, cut: Cut) -> None:
+    events = connected(cut).says(b"SUBSCRIBE\nid:0\ndestination:/queue/a\n" + headers + b"\n\0")
+    assert events == [Attach(PEER, LINK, "queue/a", None, credit, replenish=True, presettled=presettled)]
+
+
+def test_subscribe_and_unsubscribe_are_receipted_when_the_engine_confirms(cut: Cut) -> None:
+    client = connected(cut)
+    events = client.says(b"SUBSCRIBE\nid:0\ndestination:a\nreceipt:s\n\n\0UNSUBSCRIBE\nid:0\nreceipt:u\n\n\0")
+    assert [type(event) for event in events] == [Attach, Detach]
+    assert client.octets() == b""
+    client.confirm(events)
+    assert [(frame.command, frame.headers) for frame in client.hears()] == [("RECEIPT", {"receipt-id": "s"}), ("RECEIPT", {"receipt-id": "u"})]
+
+
+def test_links_are_numbered_within_the_connection_and_numbers_of_closed_ones_come_back_last(cut: Cut) -> None:
+    client = connected(cut)
+    assert client.subscribes(subscription=b"a") == LINK
+    client.says(b"UNSUBSCRIBE\nid:a\n\n\0")
+    assert client.subscribes(subscription=b"a") == LINK + 1
+
+
+def test_link_numbers_wrap_around_past_those_in_use() -> None:
+    client = connected(lambda octets: [octets], limits=Limits(subscriptions_max=5))
+    kept = client.subscribes(subscription=b"kept")
+    links = set()
+    for _ in range(65536):
+        (attach,) = client.says(b"SUBSCRIBE\nid:x\ndestination:a\n\n\0")
+        client.confirm(client.says(b"UNSUBSCRIBE\nid:x\n\n\0"))
+        links.add(attach.link)
+    assert kept not in links and len(links) == 65535
+    assert {link // 65536 for link in links} == {PEER}
+
+
+# -- MESSAGE ------------------------------------------------------------------------------------------------------------------------
+def test_a_message_in_client_mode_carries_an_ack_header_and_the_senders_headers(cut: Cut) -> None:
+    client = connected(cut)
+    link = client.subscribes(b"client", b"sub%1")
+    client.is_delivered(link, message(b"destination:/queue/a\ntype:t\\c1", b"hel\0lo", 41, 1700), message(sequence=42), tag=1)
+    assert client.octets() == (
+        b"MESSAGE\nsubscription:sub%1\nmessage-id:ID\\cnode1-41\nack:1.1\ntimestamp:1700\ndestination:/queue/a\ntype:t\\c1\n"
+        b"content-length:6\n\nhel\0lo\0"
+        b"MESSAGE\nsubscription:sub%1\nmessage-id:ID\\cnode1-42\nack:1.2\ntimestamp:1700\ndestination:/queue/a\ncontent-length:5\n\nhello\0"
+    )
+
+
+@pytest.mark.parametrize(("version", "mode"), [("1.2", b"auto"), ("1.1", b"client"), ("1.1", b"auto"), ("1.0", b"client")])
+def test_where_no_ack_header_is_due_there_is_none(version: str, mode: bytes, cut: Cut) -> None:
+    client = connected(cut, version)
+    client.is_delivered(client.subscribes(mode), message())
+    (frame,) = client.hears()
+    assert frame.headers == {
+        "subscription": "0",
+        "message-id": "ID:node1-5",
+        "timestamp": "1700",
+        "destination": "/queue/a",
+        "content-length": "5",
+    }
+
+
+def test_a_message_delivered_again_says_so(cut: Cut) -> None:
+    client = connected(cut)
+    again = message()
+    again.redelivered = True
+    client.is_delivered(client.subscribes(), again, tag=3)
+    assert client.octets() == (
+        b"MESSAGE\nsubscription:0\nmessage-id:ID\\cnode1-5\nack:1.3\nredelivered:true\ntimestamp:1700\ndestination:/queue/a\n"
+        b"content-length:5\n\nhello\0"
+    )
+
+
+def test_a_message_with_an_id_of_its_own_keeps_it(cut: Cut) -> None:
+    client = connected(cut)
+    client.is_delivered(client.subscribes(), message(message_id="ID:other:1"))
+    assert b"\nmessage-id:ID\\cother\\c1\n" in client.octets()
+
+
+def test_a_dead_message_tells_why_before_what_its_sender_said(cut: Cut) -> None:
+    client = connected(cut)
+    dead = message(b"destination:/queue/a\nreason:forged", annotations='{"reason":"expired: too\\nlate","count":3}')
+    client.is_delivered(client.subscribes(b"auto"), dead)
+    assert client.octets() == (
+        b"MESSAGE\nsubscription:0\nmessage-id:ID\\cnode1-5\ntimestamp:1700\nreason:expired\\c too\\nlate\ncount:3\ndestination:/queue/a\n"
+        b"reason:forged\ncontent-length:5\n\nhello\0"
+    )
+
+
+@pytest.mark.parametrize(
+    ("version", "lines"),
+    [
+        ("1.2", b"a:x\\\\y\\cz\nb:c\\rd\\ne\nf\\cg:h"),
+        ("1.1", b"a:x\\\\y\\cz\nb:c\rd\\ne\nf\\cg:h"),
+        ("1.0", b"a:x\\y:z\nb:c\rd e"),
+    ],
+)
+def test_stored_headers_are_written_as_the_receivers_version_reads_them(version: str, lines: bytes, cut: Cut) -> None:
+    client = connected(cut, version)
+    client.is_delivered(client.subscribes(b"auto"), message(b"destination:q\na:x\\\\y\\cz\nb:c\\rd\\ne\nf\\cg:h"))
+    assert b"\ndestination:q\n" + lines + b"\ncontent-length:5\n\nhello\0" in client.octets()
+
+
+def test_a_body_in_the_store_is_named_between_its_frames_octets(cut: Cut) -> None:
+    client = connected(cut)
+    link = client.subscribes()
+    client.is_delivered(link, message(sequence=1), message(body=StoredBody(77, 500_000), sequence=2), message(sequence=3))
+    before, body, after = client.machine.data_to_send()
+    assert isinstance(before, bytes) and before.endswith(b"\ncontent-length:500000\n\n")
+    assert body == StoredBody(77, 500_000)
+    assert isinstance(after, bytes) and after.startswith(b"\0MESSAGE\n") and after.endswith(b"hello\0")
+    assert client.machine.data_to_send() == []
+
+
+def test_a_message_of_another_encoding_shows_only_headers_that_are_ours(cut: Cut) -> None:
+    client = connected(cut)
+    client.is_delivered(client.subscribes(b"auto"), message(b"\x00\x53\x70\xc0", encoding=Encoding.AMQP))
+    assert client.octets() == (
+        b"MESSAGE\nsubscription:0\nmessage-id:ID\\cnode1-5\ntimestamp:1700\ndestination:/queue/a\ncontent-length:5\n\nhello\0"
+    )
+
+
+def test_everything_queued_is_joined_into_one_write(cut: Cut) -> None:
+    client = connected(cut)
+    link = client.subscribes()
+    events = client.says(b"SEND\ndestination:a\nreceipt:1\n\nx\0")
+    client.is_delivered(link, *[message(sequence=n) for n in range(100)])
+    client.confirm(events)
+    assert len(client.machine.data_to_send()) == 1
+
+
+# -- ACK and NACK, 1.2 --------------------------------------------------------------------------------------------------------------
+def subscribed(cut: Cut, mode: bytes, delivered: int = 5, version: str = "1.2") -> Client:
+    client = connected(cut, version)
+    client.is_delivered(client.subscribes(mode), *[message(sequence=100 + n) for n in range(delivered)])
+    client.octets()
+    return client
+
+
+@pytest.mark.parametrize("ack", [b"1.6", b"1.0", b"2.1", b"0.1", b"abc", b"1.", b".1", b"1", b"1.x", b"1.+1", b"1.1_0", b"-1.1", b"1." + b"9" * 30])
+@pytest.mark.parametrize("command", [b"ACK", b"NACK"])
+def test_an_id_that_was_never_delivered_here_is_an_error(command: bytes, ack: bytes, cut: Cut) -> None:
+    client = subscribed(cut, b"client")
+    assert client.says(b"%b\nid:%b\nreceipt:4\n\n\0" % (command, ack)) == []
+    error = client.error()
+    assert error.headers == {
+        "message": f"id '{ack.decode()}' names no delivery of this connection",
+        "content-type": "text/plain",
+        "content-length": str(len(error.body)),
+        "receipt-id": "4",
+    }
+
+
+@pytest.mark.parametrize("command", [b"ACK", b"NACK"])
+def test_an_acknowledgement_without_id_is_an_error(command: bytes, cut: Cut) -> None:
+    client = subscribed(cut, b"client")
+    client.says(b"%b\nmessage-id:ID\\cnode1-100\nsubscription:0\n\n\0" % command)
+    assert client.error().headers["message"] == f"{command.decode()} needs header id"
+
+
+def test_an_acknowledgement_in_a_transaction_is_refused_not_ignored(cut: Cut) -> None:
+    client = subscribed(cut, b"client")
+    assert client.says(b"ACK\nid:1.1\ntransaction:t\n\n\0") == []
+    assert client.error().headers["message"] == "header transaction of ACK is not supported yet"
+
+
+def test_client_mode_acknowledges_up_to_the_message() -> None:
+    client = subscribed(lambda octets: [octets], b"client")
+    assert client.says(b"ACK\nid:1.3\n\n\0") == [Settle(PEER, LINK, (), 3, Outcome.ACCEPTED)]
+
+
+def test_client_individual_mode_acknowledges_the_message_alone(cut: Cut) -> None:
+    client = subscribed(cut, b"client-individual")
+    assert client.says(b"ACK\nid:1.3\n\n\0") == [Settle(PEER, LINK, [3], 0, Outcome.ACCEPTED)]
+
+
+def test_acknowledgements_that_arrive_together_become_one_command() -> None:
+    client = subscribed(lambda octets: [octets], b"client")
+    assert client.says(b"ACK\nid:1.2\n\n\0ACK\nid:1.4\n\n\0ACK\nid:1.3\n\n\0") == [Settle(PEER, LINK, (), 4)]
+    client = subscribed(lambda octets: [octets], b"client-individual")
+    assert client.says(b"ACK\nid:1.2\n\n\0ACK\nid:1.4\n\n\0ACK\nid:1.3\n\n\0") == [Settle(PEER, LINK, [2, 4, 3])]
+
+
+def test_but_not_across_outcomes_receipts_links_and_other_commands() -> None:
+    client = subscribed(lambda octets: [octets], b"client-individual")
+    second = client.subscribes(b"client-individual", b"1")
+    client.is_delivered(second, message(sequence=200))
+    events = client.says(
+        b"ACK\nid:1.1\n\n\0NACK\nid:1.2\n\n\0ACK\nid:1.3\nreceipt:r\n\n\0ACK\nid:1.4\n\n\0ACK\nid:2.1\n\n\0SEND\ndestination:a\n\nx\0ACK\nid:1.5\n\n\0"
+    )
+    settles = [(event.link, event.tags, event.outcome) for event in events if isinstance(event, Settle)]
+    assert settles == [
+        (LINK, [1], Outcome.ACCEPTED),
+        (LINK, [2], Outcome.FAILED),
+        (LINK, [3], Outcome.ACCEPTED),
+        (LINK, [4], Outcome.ACCEPTED),
+        (second, [1], Outcome.ACCEPTED),
+        (LINK, [5], Outcome.ACCEPTED),
+    ]
+
+
+def test_nack_is_a_failure_and_cumulative_only_in_client_mode(cut: Cut) -> None:
+    assert subscribed(cut, b"client").says(b"NACK\nid:1.3\n\n\0") == [Settle(PEER, LINK, (), 3, Outcome.FAILED)]
+    assert subscribed(cut, b"client-individual").says(b"NACK\nid:1.3\n\n\0") == [Settle(PEER, LINK, [3], 0, Outcome.FAILED)]
+
+
+def test_an_acknowledgement_is_receipted_when_it_is_durable(cut: Cut) -> None:
+    client = subscribed(cut, b"client")
+    (settle,) = client.says(b"ACK\nid:1.3\nreceipt:a\\c1\n\n\0")
+    assert client.octets() == b""
+    client.gets(Confirmed(PEER, settle.token))
+    assert client.octets() == b"RECEIPT\nreceipt-id:a\\c1\n\n\0"
+
+
+@pytest.mark.parametrize("receipt", [b"", b"receipt:r\n"])
+def test_acknowledging_again_what_is_settled_is_no_error(receipt: bytes, cut: Cut) -> None:
+    client = subscribed(cut, b"client")
+    (settle,) = client.says(b"ACK\nid:1.3\n%b\n\0" % receipt)
+    client.gets(Refused(PEER, settle.token, Refusal.NO_SUCH_DELIVERY, "3", LINK))
+    assert client.octets() == (b"RECEIPT\nreceipt-id:r\n\n\0" if receipt else b"")
+    assert not client.machine.wants_close
+
+
+def test_acknowledging_in_auto_mode_changes_nothing(cut: Cut) -> None:
+    client = subscribed(cut, b"auto")
+    assert client.says(b"ACK\nid:1.3\n\n\0") == []
+    (sync,) = client.says(b"ACK\nid:1.3\nreceipt:r\n\n\0")
+    assert isinstance(sync, Sync)
+    client.confirm([sync])
+    assert client.octets() == b"RECEIPT\nreceipt-id:r\n\n\0"
+
+
+def test_after_unsubscribe_an_acknowledgement_is_ignored_but_not_receipted(cut: Cut) -> None:
+    client = subscribed(cut, b"client")
+    client.says(b"UNSUBSCRIBE\nid:0\n\n\0")
+    assert client.says(b"ACK\nid:1.3\n\n\0") == []
+    assert not client.machine.wants_close
+    assert client.says(b"ACK\nid:1.3\nreceipt:r\n\n\0") == []
+    assert client.error().headers["message"] == "id '1.3' is of a subscription that is closed: the message went back to its queue"
+
+
+def test_a_late_acknowledgement_cannot_hit_the_next_subscription(cut: Cut) -> None:
+    client = subscribed(cut, b"client")
+    client.says(b"UNSUBSCRIBE\nid:0\n\n\0")
+    client.is_delivered(client.subscribes(), message())
+    assert client.says(b"ACK\nid:1.1\n\n\0") == []
+    assert client.says(b"ACK\nid:2.1\n\n\0") == [Settle(PEER, LINK + 1, (), 1)]
+
+
+# -- ACK and NACK, 1.0 and 1.1 ------------------------------------------------------------------------------------------------------
+def test_1_1_acknowledges_by_subscription_and_message_id(cut: Cut) -> None:
+    client = subscribed(cut, b"client-individual", version="1.1")
+    assert client.says(b"ACK\nsubscription:0\nmessage-id:ID\\cnode1-102\n\n\0") == [Settle(PEER, LINK, [3])]
+    assert client.says(b"NACK\nsubscription:0\nmessage-id:ID\\cnode1-100\n\n\0") == [Settle(PEER, LINK, [1], 0, Outcome.FAILED)]
+
+
+def test_1_0_acknowledges_by_message_id_alone(cut: Cut) -> None:
+    client = subscribed(cut, b"client", version="1.0")
+    assert client.says(b"ACK\nmessage-id: ID:node1-102\n\n\0") == [Settle(PEER, LINK, (), 3)]
+
+
+@pytest.mark.parametrize(
+    ("headers", "sentence"),
+    [
+        (b"subscription:0\n", "ACK needs header message-id"),
+        (b"id:1.1\n", "ACK needs header message-id"),
+        (b"message-id:ID\\cnode1-100\n", "ACK needs header subscription"),
+        (b"subscription:9\nmessage-id:ID\\cnode1-100\n", "no subscription with id '9' is open on this connection"),
+        (b"subscription:0\nmessage-id:ID\\cnode1-105\n", "message-id 'ID:node1-105' names no delivery of this connection"),
+        (b"subscription:0\nmessage-id:ID\\cother-1\n", "message-id 'ID:other-1' names no delivery of this connection"),
+    ],
+)
+def test_1_1_refuses_what_names_no_delivery(headers: bytes, sentence: str, cut: Cut) -> None:
+    client = subscribed(cut, b"client", version="1.1")
+    assert client.says(b"ACK\n" + headers + b"\n\0") == []
+    assert client.error().headers["message"] == sentence
+
+
+def test_1_1_lets_clients_acknowledge_out_of_order_and_twice(cut: Cut) -> None:
+    client = subscribed(cut, b"client", version="1.1")
+    assert client.says(b"ACK\nsubscription:0\nmessage-id:ID\\cnode1-103\n\n\0") == [Settle(PEER, LINK, (), 4)]
+    assert client.says(b"ACK\nsubscription:0\nmessage-id:ID\\cnode1-101\n\n\0") == []
+    (sync,) = client.says(b"ACK\nsubscription:0\nmessage-id:ID\\cnode1-103\nreceipt:1\n\n\0")
+    assert isinstance(sync, Sync)
+
+
+def test_message_ids_are_forgotten_once_settled(cut: Cut) -> None:
+    client = subscribed(cut, b"client", version="1.1")
+    client.says(b"ACK\nsubscription:0\nmessage-id:ID\\cnode1-103\n\n\0")
+    link = client.machine._subscriptions.link(LINK)
+    assert link is not None and link._tags == {"ID:node1-104": 5}
+
+
+def test_a_message_delivered_again_is_acknowledged_by_its_last_delivery(cut: Cut) -> None:
+    client = subscribed(cut, b"client-individual", version="1.1")
+    client.is_delivered(LINK, message(sequence=100), tag=6)
+    assert client.says(b"ACK\nsubscription:0\nmessage-id:ID\\cnode1-100\n\n\0") == [Settle(PEER, LINK, [6])]
+
+
+# -- UNSUBSCRIBE, DISCONNECT, the engine's own reasons ------------------------------------------------------------------------------
+@pytest.mark.parametrize(
+    ("headers", "sentence"),
+    [(b"destination:/queue/a\n", "UNSUBSCRIBE needs header id"), (b"id:9\n", "no subscription with id '9' is open on this connection")],
+)
+def test_unsubscribe_needs_an_open_subscription(headers: bytes, sentence: str, cut: Cut) -> None:
+    client = subscribed(cut, b"client")
+    client.says(b"UNSUBSCRIBE\n" + headers + b"\n\0")
+    assert client.error().headers["message"] == sentence
+
+
+def test_1_0_may_subscribe_without_id_and_unsubscribe_by_destination(cut: Cut) -> None:
+    client = connected(cut, "1.0")
+    (attach,) = client.says(b"SUBSCRIBE\ndestination: /queue/a\nack: client\n\n\0")
+    client.is_delivered(attach.link, message())
+    assert "subscription" not in client.hears()[0].headers
+    (detach,) = client.says(b"UNSUBSCRIBE\ndestination: /queue/a\n\n\0")
+    assert detach.link == attach.link
+
+
+def test_what_was_on_its_way_at_unsubscribe_is_still_written_until_the_engine_confirms(cut: Cut) -> None:
+    client = connected(cut)
+    link = client.subscribes(b"auto")
+    detach = client.says(b"UNSUBSCRIBE\nid:0\n\n\0")
+    client.is_delivered(link, message())
+    assert [frame.command for frame in client.hears()] == ["MESSAGE"]
+    client.confirm(detach)
+    client.is_delivered(link, message())
+    assert client.octets() == b""
+
+
+@pytest.mark.parametrize("receipt", [b"", b"receipt:77\n"])
+def test_disconnect_closes_when_everything_before_is_done(receipt: bytes, cut: Cut) -> None:
+    client = connected(cut)
+    link = client.subscribes()
+    events = client.says(b"SEND\ndestination:a\nreceipt:1\n\nx\0DISCONNECT\n" + receipt + b"\n\0SEND\ndestination:a\n\nlate\0")
+    send, detach, sync = events
+    assert isinstance(detach, Detach) and detach.link == link and isinstance(sync, Sync)
+    client.confirm([send, detach])
+    assert client.octets() == b"RECEIPT\nreceipt-id:1\n\n\0"
+    assert not client.machine.wants_close
+    client.confirm([sync])
+    assert client.octets() == (b"RECEIPT\nreceipt-id:77\n\n\0" if receipt else b"")
+    assert client.machine.wants_close and client.machine.close_reason == "the client disconnected"
+
+
+def test_a_link_closed_by_the_engine_is_an_error_that_names_the_destination(cut: Cut) -> None:
+    client = subscribed(cut, b"client")
+    client.gets(Detached(PEER, LINK, Refusal.NO_SUCH_DESTINATION, "queue/a"), Delivered(PEER, LINK, 6, [message()]))
+    error = client.error()
+    assert error.headers["message"] == "no such destination"
+    assert error.body == b"the destination does not exist and may not be created automatically: queue/a"
