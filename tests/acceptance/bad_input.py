@@ -8,16 +8,18 @@ from collections.abc import Callable, Iterator
 from tests.support.clients import encode
 
 COMMANDS = [
-    "SEND", "SUBSCRIBE", "UNSUBSCRIBE", "ACK", "NACK", "BEGIN", "COMMIT", "ABORT", "DISCONNECT", "CONNECT", "STOMP",
-    "MESSAGE", "RECEIPT", "ERROR", "CONNECTED", "send", "", " ", "GET / HTTP/1.1", "\x00", "\u0130", "SEND\x00", "A" * 5000,
+    "SEND", "SUBSCRIBE", "UNSUBSCRIBE", "ACK", "NACK", "BEGIN", "COMMIT", "ABORT", "DISCONNECT", "CONNECT", "STOMP", "MESSAGE", "RECEIPT",
+    "ERROR", "CONNECTED", "send", "", " ", "GET / HTTP/1.1", "\x00", "\u0130", "SEND\x00", "A" * 5000,
 ]  # fmt: skip
 NAMES = [
-    "destination", "id", "ack", "receipt", "content-length", "transaction", "selector", "prefetch-count", "priority", "expires", "persistent",
-    "reliability", "message-id", "subscription", "delay", "correlation-id", "reply-to", "type", "JMSXGroupID", "", "x", "\\", "na\\cme", "redelivered",
+    "destination", "id", "ack", "receipt", "content-length", "transaction", "selector", "prefetch-count", "priority", "expires",
+    "persistent", "reliability", "message-id", "subscription", "delay", "correlation-id", "reply-to", "type", "JMSXGroupID", "", "x",
+    "\\", "na\\cme", "redelivered",
 ]  # fmt: skip
 VALUES = [
-    "", "/queue/{queue}", "/topic/x", "/temp-queue/x", "nonsense", "/queue/", "/queue/" + "n" * 300, "0", "-1", "99999999999999999999", "1e9", "NaN",
-    "true", "client", "client-individual", "auto", "\\", "\\t", "\\x", "\\n", "a:b", "\u0000", "\ud7ff", "12", "\u00e4" * 200, "' OR 1=1 --", "%s%n", "9" * 400,
+    "", "/queue/{queue}", "/topic/x", "/temp-queue/x", "nonsense", "/queue/", "/queue/" + "n" * 300, "0", "-1", "99999999999999999999",
+    "1e9", "NaN", "true", "client", "client-individual", "auto", "\\", "\\t", "\\x", "\\n", "a:b", "\x00", "\ud7ff", "12", "\u00e4" * 200,
+    "' OR 1=1 --", "%s%n", "9" * 400,
 ]  # fmt: skip
 PIECE_OCTETS_MAX = 1 << 16
 
@@ -29,8 +31,9 @@ class BadInput:
         self.chance = random.Random(seed)
         self.queue = queue.removeprefix("/queue/")
         self.kinds: list[Callable[[], list[bytes]]] = [
-            self.random_frame, self.random_frame, self.random_frame, self.byte_by_byte, self.truncated, self.flipped, self.noise, self.wrong_length,
-            self.no_nul, self.many_headers, self.endless_header, self.oversized, self.invalid_utf8, self.many_frames, self.repeated_headers,
+            self.random_frame, self.random_frame, self.random_frame, self.byte_by_byte, self.truncated, self.flipped, self.noise,
+            self.wrong_length, self.no_nul, self.many_headers, self.endless_header, self.oversized, self.invalid_utf8, self.many_frames,
+            self.repeated_headers,
         ]  # fmt: skip
 
     def scripts(self, count: int) -> Iterator[tuple[str, list[bytes]]]:

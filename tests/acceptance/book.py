@@ -8,9 +8,9 @@ repeating are told from duplicates made by the broker. Three promises are checke
     unflagged    a send was delivered twice without `redelivered:true` on the second delivery
     corrupted    a body or a message is not what was sent
 
-A consumer may read late what a former node wrote, from its own socket's buffer; that is no second delivery after the acknowledgement. So every
-connection carries the number of the faults before it (`generation`), and a delivery counts as come back only on a connection opened after the last
-fault before that receipt.
+A consumer may read late what a former node wrote, from its own socket's buffer; that is no second delivery after the acknowledgement.
+So every connection carries the number of the faults before it (`generation`), and a delivery counts as come back only on a connection
+opened after the last fault before that receipt.
 """
 
 from __future__ import annotations

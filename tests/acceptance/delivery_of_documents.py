@@ -1,4 +1,4 @@
-"""stomp.py, a client that nobody here wrote, as a producer that repeats what was not confirmed and a consumer that acknowledges with receipts.
+"""stomp.py as a producer that repeats what was not confirmed and as a consumer that acknowledges with receipts.
 
 Both kill the node in the very moment in which they learn of the k-th confirmation or acknowledgement.
 """
@@ -28,9 +28,9 @@ def connect(service: Service, listener: stomp.ConnectionListener) -> stomp.Conne
         connection.set_listener("", listener)
         try:
             connection.connect("guest", "guest", wait=True)
-            return connection
         except stomp.exception.StompException:
             continue
+        return connection
     raise NotServing(f"stomp.py cannot connect within {STALL_SECONDS_MAX} s\n{service.evidence()}")
 
 

@@ -1,4 +1,4 @@
-"""Traffic that must not be disturbed: one connection that sends, receives and acknowledges without pause, and notes how long each round took."""
+"""Traffic that must not be disturbed: one connection sends, receives and acknowledges, and notes how long each round took."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an application does with stomp.py, as a program: `python stomp_py_scenarios.py PORT QUEUE SCENARIO`. Exits 0 if it went as it should.
+"""What an application does with stomp.py, as a program: `python stomp_py_scenarios.py PORT QUEUE SCENARIO`. Exits 0 if all went well.
 
 Runs under any stomp.py from 8 (Debian's) to 9, with any interpreter; imports nothing of ours.
 """
@@ -54,8 +54,8 @@ class Client(stomp.ConnectionListener):
         frame = self.next("receipt")
         assert frame.headers["receipt-id"] == "sent", frame
 
-    def subscribe(self, destination, ack="client-individual", id="1", **headers):
-        self.connection.subscribe(destination, id=id, ack=ack, headers=headers)
+    def subscribe(self, destination, ack="client-individual", link="1", **headers):
+        self.connection.subscribe(destination, id=link, ack=ack, headers=headers)
 
     def ack(self, frame):
         self.connection.ack(frame.headers["ack"])
@@ -107,7 +107,7 @@ def acknowledge_singly(port, name):
     client.ack(frames[1])
     client.connection.unsubscribe(id="1", receipt="closed")
     client.next("receipt")
-    client.subscribe(name, id="2")
+    client.subscribe(name, link="2")
     again = [client.next(), client.next()]
     assert [frame.body for frame in again] == ["a", "c"], again
     assert all(frame.headers["redelivered"] == "true" for frame in again)
@@ -158,7 +158,7 @@ def refused_until_dead(port, name):
     client = Client(port)
     client.send(name, "poison", **{"x-colour": "green"})
     client.subscribe(name)
-    client.subscribe("/queue/mq.sys.dmq", id="dead")
+    client.subscribe("/queue/mq.sys.dmq", link="dead")
     deliveries = 0
     while True:
         frame = client.frames["message"].get(timeout=120)
@@ -193,7 +193,7 @@ def receipts_for_everything(port, name):
 
 
 def a_misuse_gets_an_error(port, name):
-    """An unknown destination kind, an ACK for nothing, a second subscription with the same id: an ERROR that names the mistake, then the end."""
+    """Unknown kind of destination, ACK for nothing, subscription id in use: an ERROR that names the mistake, then the end."""
     for misuse in (
         lambda client: client.connection.send("/nonsense/x", "x"),
         lambda client: client.connection.ack("no-such-delivery"),

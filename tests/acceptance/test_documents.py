@@ -1,4 +1,4 @@
-"""The main job on real input: every stanza of Debian's package lists goes through a STOMP client that nobody here wrote, while the node is killed."""
+"""The main job on real input: every stanza of Debian's package lists goes through stomp.py while the node is killed."""
 
 from __future__ import annotations
 

@@ -105,12 +105,12 @@ def is_closed(stranger: socket.socket) -> bool:
 
 def test_a_never_ending_header_is_cut_off(fuzzed: Service) -> None:
     pid, resident = fuzzed.await_pid("node"), fuzzed.resident_octets("node")
-    with Connection(fuzzed.stomp_port) as connection, pytest.raises(ConnectionLost):
+    with Connection(fuzzed.stomp_port) as connection:
         connection.raw(b"SEND\ndestination:/queue/x\nendless:")
-        for _ in range(ENDLESS_OCTETS // MIB):
-            connection.raw(b"e" * MIB)
+        with contextlib.suppress(ConnectionLost):  # the node hung up meanwhile: its right
+            for _ in range(ENDLESS_OCTETS // MIB):
+                connection.raw(b"e" * MIB)
         connection.expect_closed()
-        raise ConnectionLost
     still_the_same_node(fuzzed, pid, resident)
 
 

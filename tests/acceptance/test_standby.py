@@ -1,4 +1,4 @@
-"""A second node stands by and takes over within 5 s when the first is killed; a node that was only stopped does not speak when it wakes up."""
+"""A second node takes over within 5 s when the first is killed; a node that was only stopped does not speak when it wakes up."""
 
 from __future__ import annotations
 

@@ -1,8 +1,9 @@
 """The kill loop: `python -m tests.acceptance.torture --seed N [--short] [--standby]`.
 
-Four producers and four consumers work on one queue while the node is killed 100 times, PostgreSQL 20 times and the node stopped for 10 s 10 times, at
-moments that the seed chooses. Then the queue is drained and the book of what the clients saw is audited (tests.acceptance.book). It prints progress;
-on failure the seed, the faults, the broken promises and the ends of the logs. Takes about 15 minutes, `--short` one.
+Four producers and four consumers work on one queue while the node is killed 100 times, PostgreSQL 20 times and the node stopped for 10 s
+10 times, at moments that the seed chooses. Then the queue is drained and the book of what the clients saw is audited
+(tests.acceptance.book). It prints progress; on failure the seed, the faults, the broken promises and the ends of the logs. Takes about
+15 minutes, `--short` one.
 """
 
 from __future__ import annotations

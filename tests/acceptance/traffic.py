@@ -1,4 +1,4 @@
-"""Producers and consumers for the kill loop: threads that send, acknowledge, lose their connection, come back and write down what they saw."""
+"""Producers and consumers for the kill loop: threads that lose their connection, come back and write down what they saw."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class _Client(threading.Thread):
                     self.book.note_error(f"{error.frame.headers.get('message', '')}"[:100])
                 except ConnectionLost:
                     continue
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001 (the loop reports it with its seed)
             self.failure = error
 
     def work(self, connection: Connection) -> None:
