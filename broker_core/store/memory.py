@@ -1,0 +1,359 @@
+"""The memory store: the same promises as the PostgreSQL store's, for tests and simulation. A MemoryDatabase outlives its nodes; each term opens
+a MemoryStore on it, which fences the one before. Faults happen where a chooser says so. Its coroutines never wait for anything: whoever has no event
+loop drives them with send(None).
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import replace
+from typing import Any
+
+from broker_core.engine.effects import (
+    RETAINED,
+    Checkpoint,
+    Commit,
+    CompactSegment,
+    Copy,
+    Definition,
+    DestinationDefined,
+    DestinationDestroyed,
+    Read,
+    SegmentClosed,
+    SubscriptionDefined,
+    SweepRetained,
+)
+from broker_core.engine.message import VOLATILE, Header, Message, StoredBody
+from broker_core.engine.recovered import LedgerRow, Recovered
+
+from . import BodyMissing, CommitLost, ControlRequest, SpaceExhausted
+from .memory_reads import may_read, read_rows
+from .memory_tables import Chooser, Fault, Journal, Request, Row, Segment, Tables
+from .rows import text_octets
+
+UNFLUSHED_MAX = 5_000
+"""Changes without a flush: PostgreSQL's WAL writer does not let more than 0.6 s pass either."""
+
+
+def no_faults(_method: str) -> Fault:
+    return Fault.NONE
+
+
+class MemoryDatabase:
+    """What outlives the nodes, and who may write it."""
+
+    def __init__(self, choose: Chooser = no_faults, instance: str = "memory") -> None:
+        self.choose = choose
+        self.instance = instance
+        self.epoch = 0
+        self.tables = Tables()
+        self.journal = Journal()
+
+    def open(self, clock_ms: int) -> MemoryStore:
+        """Acquire the lease: a new epoch; every store opened before is fenced. `clock_ms`: what the database's clock says."""
+        self.epoch += 1
+        return MemoryStore(self, self.epoch, clock_ms)
+
+    def crash(self) -> None:
+        """The database stops without warning and comes back: what was not on disk is gone. Open stores are lost."""
+        self.journal.undo()
+        self.epoch += 1
+
+    def request(self, verb: str, address: str = "", arguments: dict[str, Any] | None = None, deadline: int = 0) -> int:
+        """File a control request; its number."""
+        tables = self.tables
+        tables.last_request += 1
+        tables.requests[tables.last_request] = Request(tables.last_request, verb, address, arguments or {}, deadline)
+        return tables.last_request
+
+    def answer(self, request: int) -> tuple[bool, dict[str, Any]] | None:
+        """What the node answered to the request."""
+        return self.tables.requests[request].answer
+
+
+class MemoryStore:
+    """One term's access to a MemoryDatabase."""
+
+    def __init__(self, database: MemoryDatabase, epoch: int, clock_ms: int) -> None:
+        self._database, self._tables, self._journal = database, database.tables, database.journal
+        self._epoch, self._clock_ms = epoch, clock_ms
+        self._closed = False
+
+    async def close(self) -> None:
+        self._closed = True
+
+    # -- commits ------------------------------------------------------------------------------------------------------------------------
+    async def commit(self, commit: Commit) -> None:
+        fault = self._begin("commit")
+        mark = self._journal.mark()
+        try:
+            self._write(commit)
+        except CommitLost:
+            self._journal.undo(mark)
+            raise
+        if fault in {Fault.LOST, Fault.CRASH, Fault.FULL}:
+            self._journal.undo(mark)
+        elif commit.synchronous or mark > UNFLUSHED_MAX:
+            self._journal.flush()
+        self._end(fault)
+
+    def _write(self, commit: Commit) -> None:
+        tables, journal = self._tables, self._journal
+        segment = self._segment(commit.segment)
+        assert segment.closed is None, f"segment {commit.segment} is closed"
+        for message in [*commit.messages, *commit.spilled]:
+            assert message.body is not None, f"message {message.sequence} has no body to store"
+            self._insert(segment, _kept(message, message.header, message.body))
+        for copy in commit.copies:
+            source = self._source(copy)
+            header = _retold(copy.target.header, source.header)
+            self._insert(segment, replace(_kept(copy.target, header, source.body), size=source.size))
+        for definition in commit.definitions:
+            self._define(definition)
+        for request, done, result in commit.answers:
+            journal.change(tables.requests[request], "answer", (done, result))
+        assert not tables.ledger or tables.ledger[-1].number < commit.number, f"commit {commit.number} is in the ledger already"
+        row = LedgerRow(
+            commit.number, commit.at, commit.sequence, commit.segment,
+            list(commit.accepted), list(commit.offered), list(commit.settled), list(commit.failures), list(commit.octets),
+        )  # fmt: skip
+        journal.append(tables.ledger, row)
+
+    def _segment(self, number: int) -> Segment:
+        segment = self._tables.segments.get(number)
+        if segment is None:
+            assert number > self._tables.highest_segment, f"segment {number} is gone"
+            segment = self._tables.segments[number] = Segment(number)  # made ahead of need, outside the commit
+            self._tables.highest_segment = number
+        return segment
+
+    def _insert(self, segment: Segment, row: Row) -> None:
+        rows = segment.lanes.setdefault((row.destination, row.header.lane), [])
+        assert not rows or rows[-1].position < row.position, f"position {row.position} of {row.destination} is taken"
+        self._journal.append(rows, row)
+
+    def _source(self, copy: Copy) -> Row:
+        destination, lane, position = copy.source
+        if copy.segment == RETAINED:
+            found = self._tables.retained.get(copy.source)
+            row = found[1] if found else None
+        else:
+            may_read(self._tables, copy.segment)
+            rows = self._tables.segments[copy.segment].lanes.get((destination, lane), ())
+            row = next((row for row in rows if row.position == position), None)
+        if row is None:
+            self._closed = True
+            raise CommitLost(f"there is no message {copy.source} to copy in segment {copy.segment}")
+        return row
+
+    def _define(self, definition: Definition) -> None:
+        tables, journal = self._tables, self._journal
+        if isinstance(definition, DestinationDefined):
+            assert not any(d.address == definition.address and n != definition.destination for n, d in tables.destinations.items()), definition
+            journal.put(tables.destinations, definition.destination, replace(definition, settings=dict(definition.settings)))
+            journal.change(tables, "last_destination", max(tables.last_destination, definition.destination))
+        elif isinstance(definition, DestinationDestroyed):
+            journal.remove(tables.destinations, definition.destination)
+            for number in [n for n, s in tables.subscriptions.items() if s.destination == definition.destination]:
+                journal.remove(tables.subscriptions, number)
+        elif isinstance(definition, SubscriptionDefined):
+            journal.put(tables.subscriptions, definition.subscription, definition)
+            journal.change(tables, "last_subscription", max(tables.last_subscription, definition.subscription))
+        else:
+            lanes = dict(definition.lanes)
+            journal.change(tables.segments[definition.segment], "closed", SegmentClosed(definition.segment, definition.last_sequence, lanes))
+
+    async def checkpoint(self, checkpoint: Checkpoint) -> None:
+        fault = self._begin("checkpoint")
+        if fault in {Fault.NONE, Fault.KEPT} and checkpoint.number >= self._tables.number:
+            tables, journal = self._tables, self._journal
+            for name in ("number", "at", "sequence"):
+                journal.change(tables, name, getattr(checkpoint, name))
+            for destination, lane, tail in checkpoint.lanes:
+                journal.put(tables.lanes, (destination, lane), tail)
+            for subscription, lane, floor, offered in checkpoint.cursors:
+                journal.put(tables.cursors, (subscription, lane), (floor, offered))
+            for *key, bits in checkpoint.blocks:
+                journal.put(tables.blocks, tuple(key), bits) if bits else journal.remove(tables.blocks, tuple(key))
+            for *place, failures in checkpoint.failures:
+                journal.put(tables.failures, tuple(place), failures) if failures else journal.remove(tables.failures, tuple(place))
+            for destination, *counts in checkpoint.counters:
+                journal.put(tables.counters, destination, tuple(counts))
+        self._end(fault)
+
+    # -- reads --------------------------------------------------------------------------------------------------------------------------
+    async def read(self, read: Read) -> tuple[list[Message], bool]:
+        fault = self._begin("read")
+        self._end(fault)
+        return read_rows(self._tables, read, cut=fault is Fault.CUT)
+
+    # -- large bodies -------------------------------------------------------------------------------------------------------------------
+    async def write_body(self, chunks: AsyncIterator[bytes]) -> int:
+        self._end(self._begin("write_body"))
+        body = [octets async for octets in chunks]
+        self._tables.last_body += 1
+        self._tables.bodies[self._tables.last_body] = (self._epoch, body)
+        return self._tables.last_body
+
+    async def read_body(self, body: int) -> AsyncIterator[bytes]:
+        self._end(self._begin("read_body"))
+        if body not in self._tables.bodies:
+            raise BodyMissing(f"body {body} is not there")
+        for octets in self._tables.bodies[body][1]:
+            yield octets
+
+    async def discard_bodies(self, bodies: Sequence[int]) -> None:
+        self._end(self._begin("discard_bodies"))
+        for body in bodies:
+            self._tables.bodies.pop(body, None)
+
+    # -- maintenance --------------------------------------------------------------------------------------------------------------------
+    async def drop_segment(self, segment: int) -> bool:
+        fault = self._begin("drop_segment")
+        if fault is Fault.LOCKED:
+            return False
+        if fault in {Fault.NONE, Fault.KEPT, Fault.CUT}:
+            self._drop(segment)
+        self._end(fault)
+        return True
+
+    def _drop(self, segment: int) -> None:
+        self._journal.flush()  # a DROP waits for the disk, whatever synchronous_commit says
+        table = self._tables.segments.pop(segment, None)
+        if table is not None:
+            self._release({row.body.body for rows in table.lanes.values() for row in rows if isinstance(row.body, StoredBody)})
+
+    def _release(self, bodies: set[int]) -> None:
+        for body in bodies - self._tables.named_bodies():
+            self._tables.bodies.pop(body, None)
+
+    async def compact_segment(self, compact: CompactSegment) -> None:
+        fault = self._begin("compact_segment")
+        tables, table = self._tables, self._tables.segments[compact.segment]
+        self._journal.flush()
+        table.compacting = True
+        survivors = [row for range_ in compact.survivors for row in _within(table, range_)]
+        if fault in {Fault.LOST, Fault.CRASH, Fault.FULL}:
+            survivors = survivors[: len(survivors) // 2]  # interrupted between two steps
+        for row in survivors:
+            tables.retained[row.destination, row.header.lane, row.position] = (compact.segment, row)
+        if fault in {Fault.NONE, Fault.KEPT, Fault.CUT, Fault.LOCKED}:
+            table.compacting, table.compacted = False, True
+        self._end(fault)
+
+    async def sweep_retained(self, sweep: SweepRetained) -> None:
+        fault = self._begin("sweep_retained")
+        if fault not in {Fault.LOST, Fault.CRASH, Fault.FULL}:
+            self._journal.flush()
+            for destination, lane, first, last in sweep.settled:
+                gone = [place for place in self._tables.retained if place[:2] == (destination, lane) and first <= place[2] <= last]
+                bodies = [self._tables.retained.pop(place)[1].body for place in gone]
+                self._release({body.body for body in bodies if isinstance(body, StoredBody)})
+        self._end(fault)
+
+    async def trim_ledger(self, before: int, octets_max: int) -> int:
+        """Nothing is ever dropped: what a test or a simulation writes fits in memory, and its auditor wants all of it."""
+        self._end(self._begin("trim_ledger"))
+        return 0
+
+    async def control_requests(self) -> list[ControlRequest]:
+        self._end(self._begin("control_requests"))
+        waiting = [request for request in self._tables.requests.values() if request.answer is None]
+        return [ControlRequest(r.request, r.verb, r.address, dict(r.arguments), r.deadline) for r in waiting]
+
+    # -- recovery -----------------------------------------------------------------------------------------------------------------------
+    async def recover(self) -> Recovered:
+        self._end(self._begin("recover"))
+        tables = self._tables
+        self._journal.flush()
+        for segment in list(tables.segments.values()):
+            for key in [key for key in segment.lanes if key[1] >= VOLATILE]:
+                del segment.lanes[key]
+            if segment.compacting:
+                tables.retained = {place: kept for place, kept in tables.retained.items() if kept[0] != segment.segment}
+                segment.compacting = False
+            if segment.compacted:
+                self._drop(segment.segment)
+        named = tables.named_bodies()
+        for body in [body for body, (epoch, _) in tables.bodies.items() if epoch < self._epoch and body not in named]:
+            del tables.bodies[body]
+        return self._recovered()
+
+    def _recovered(self) -> Recovered:
+        tables = self._tables
+        checkpoint = Checkpoint(tables.number, tables.at, tables.sequence)
+        checkpoint.lanes = [(*key, tail) for key, tail in tables.lanes.items() if key[0] in tables.destinations]
+        checkpoint.cursors = [(*key, *marks) for key, marks in tables.cursors.items() if key[0] in tables.subscriptions]
+        checkpoint.blocks = [(*key, bits) for key, bits in tables.blocks.items() if key[0] in tables.subscriptions]
+        checkpoint.failures = [(*key, count) for key, count in tables.failures.items() if key[0] in tables.subscriptions]
+        checkpoint.counters = [(key, *counts) for key, counts in tables.counters.items() if key in tables.destinations]  # type: ignore[misc]
+        found = Recovered(self._epoch, self._clock_ms, checkpoint, instance=self._database.instance)
+        found.ledger = [row for row in tables.ledger if row.number > tables.number]
+        found.destinations = [replace(known, settings=dict(known.settings)) for _, known in sorted(tables.destinations.items())]
+        found.subscriptions = [replace(known) for _, known in sorted(tables.subscriptions.items())]
+        found.last_destination, found.last_subscription = tables.last_destination, tables.last_subscription
+        found.segments = [_stored_lanes(s.closed) for _, s in sorted(tables.segments.items()) if s.closed is not None]
+        self._describe_open(found)
+        for destination, lane, position in tables.retained:
+            low, high = found.retained.get((destination, lane), (position, position))
+            found.retained[destination, lane] = (min(low, position), max(high, position))
+        return found
+
+    def _describe_open(self, found: Recovered) -> None:
+        """The open segment is the one last written, or the next if that is closed or gone."""
+        tables = self._tables
+        found.open_segment = tables.ledger[-1].segment if tables.ledger else 1
+        while (segment := tables.segments.get(found.open_segment)) is None or segment.closed is not None:
+            if segment is None and found.open_segment > tables.highest_segment:
+                return
+            found.open_segment += 1
+        for key, rows in segment.lanes.items():
+            if rows:
+                found.open_lanes[key] = (rows[0].position, rows[-1].position)
+                found.open_rows += len(rows)
+                found.open_octets += sum(row.size for row in rows)
+
+    # -- faults -------------------------------------------------------------------------------------------------------------------------
+    def _begin(self, method: str) -> Fault:
+        if self._closed or self._database.epoch != self._epoch:
+            raise CommitLost(f"epoch {self._epoch} is over")
+        return self._database.choose(method)
+
+    def _end(self, fault: Fault) -> None:
+        if fault is Fault.FULL:
+            raise SpaceExhausted("no room, by choice")
+        if fault is Fault.CRASH:
+            self._database.crash()
+        if fault in {Fault.LOST, Fault.KEPT, Fault.CRASH}:
+            self._closed = True
+            raise CommitLost(fault.value)
+
+
+def _kept(message: Message, header: Header, body: bytes | StoredBody) -> Row:
+    return Row(_cleaned(header), body, message.size, message.destination, message.sequence, message.position, message.accepted_at)
+
+
+def _cleaned(header: Header) -> Header:
+    """As a text column gives it back."""
+    texts = {name: text_octets(getattr(header, name)).decode() for name in ("message_id", "client_id", "annotations")}
+    return replace_header(header, **texts) if any(getattr(header, name) != text for name, text in texts.items()) else header
+
+
+def _retold(header: Header, source: Header) -> Header:
+    """The target's header with the source's octets and their form (R15)."""
+    return replace_header(header, octets=source.octets, encoding=source.encoding)
+
+
+def replace_header(header: Header, **changes: Any) -> Header:
+    names = ("octets", "priority", "reliability", "expiration", "encoding", "message_id", "client_id", "annotations")
+    return Header(**({name: getattr(header, name) for name in names} | changes))
+
+
+def _within(table: Segment, range_: tuple[int, int, int, int]) -> list[Row]:
+    destination, lane, first, last = range_
+    return [row for row in table.lanes.get((destination, lane), ()) if first <= row.position <= last]
+
+
+def _stored_lanes(closed: SegmentClosed) -> SegmentClosed:
+    lanes = {key: ends for key, ends in closed.lanes.items() if key[1] < VOLATILE}
+    return SegmentClosed(closed.segment, closed.last_sequence, lanes)

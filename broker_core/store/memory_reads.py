@@ -1,0 +1,78 @@
+"""Reads of the memory store: what an interval holds, by plain search."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from broker_core.engine.effects import RETAINED, ExpiredWanted, PageWanted, PositionsWanted, Read
+from broker_core.engine.message import VOLATILE, Message, StoredBody
+
+from . import SegmentMissing
+from .memory_tables import Row, Tables
+
+
+def read_rows(tables: Tables, read: Read, *, cut: bool) -> tuple[list[Message], bool]:
+    """The rows, and whether they are all. `cut`: end a page after its first row. Raises SegmentMissing."""
+    for segment in read.segments:
+        if segment != RETAINED:
+            may_read(tables, segment)
+    if isinstance(read, ExpiredWanted):
+        due = sorted((row for row in _stored(tables, read.segments) if _is_due(row, read)), key=lambda row: (row.header.expiration, row.sequence))
+        return [_message(row, None) for row in due[: read.limit]], len(due) < read.limit
+    if isinstance(read, PositionsWanted):
+        wanted = set(read.positions)
+        return [_message(row, row.body) for row in _lane(tables, read) if row.position in wanted], True
+    rows = [row for row in _lane(tables, read) if read.after < row.position <= read.upto]
+    limit = 1 if cut else read.limit
+    page = _page(rows, limit, read.bytes_max)
+    ended = len(page) == limit or sum(row.size for row in page) >= read.bytes_max or len(page) < len(rows)
+    return [_message(row, row.body) for row in page], not ended or page[-1].position == read.upto
+
+
+def may_read(tables: Tables, segment: int) -> None:
+    """A segment that was never made is empty; one that is gone must not be asked for. Raises SegmentMissing."""
+    if segment not in tables.segments and segment <= tables.highest_segment:
+        raise SegmentMissing(f"segment {segment} is gone")
+
+
+def _lane(tables: Tables, read: PageWanted | PositionsWanted) -> list[Row]:
+    """Rows of the lane in the tables named, in order of position. The volatile lanes of a segment are its twin."""
+    key = (read.destination, read.lane)
+    rows = [row for number in read.segments if number in tables.segments for row in tables.segments[number].lanes.get(key, ())]
+    if RETAINED in read.segments:
+        rows += [row for place, (origin, row) in tables.retained.items() if place[:2] == key and origin not in read.segments]
+    return sorted(rows, key=lambda row: row.position)
+
+
+def _stored(tables: Tables, segments: list[int]) -> Iterator[Row]:
+    for number in segments:
+        if number in tables.segments:
+            for (_, lane), rows in tables.segments[number].lanes.items():
+                if lane < VOLATILE:
+                    yield from rows
+    if RETAINED in segments:
+        yield from (row for origin, row in tables.retained.values() if origin not in segments)
+
+
+def _is_due(row: Row, read: ExpiredWanted) -> bool:
+    expiration = row.header.expiration
+    return expiration > 0 and (expiration, row.sequence) > tuple(read.after) and expiration <= read.upto
+
+
+def _page(rows: list[Row], limit: int, bytes_max: int) -> list[Row]:
+    """At most `limit` rows of at most `bytes_max` octets together, but one at least."""
+    page: list[Row] = []
+    octets = 0
+    for row in rows[:limit]:
+        octets += row.size
+        if page and octets > bytes_max:
+            break
+        page.append(row)
+    return page
+
+
+def _message(row: Row, body: bytes | StoredBody | None) -> Message:
+    message = Message(row.header, body, row.size)
+    message.destination, message.sequence = row.destination, row.sequence
+    message.position, message.accepted_at = row.position, row.accepted_at
+    return message
