@@ -123,10 +123,9 @@ def _offer(shard: Shard, link: Link, cursor: Cursor, messages: list[Message]) ->
 
 
 def settle_presettled(shard: Shard) -> None:
-    """What the flush before last sent on presettled links has left by now, or its peer is lost and it came back: acknowledge for the client
-    (checklist item 58). Their credit comes back at once, their octets too."""
-    sent, shard.leaving, shard.presettled = shard.leaving, shard.presettled, []
-    for link, tags in sent:
+    """What was sent on presettled links has left: acknowledge for the client (checklist item 58). Credit and octets come back at once."""
+    left, shard.left = shard.left, []
+    for link, tags in left:
         messages = [link.unsettled.pop(tag) for tag in tags if tag in link.unsettled]
         if messages:
             acknowledge(shard, link, messages)

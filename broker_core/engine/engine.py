@@ -21,7 +21,7 @@ from .settlement import come_back, feed, release_all, settle, settle_accepted
 from .shard import Batch, Shard
 
 PRESETTLED_LINGER_MS = 50
-"""Presettled deliveries are marked settled by the flush after next; when nothing else causes one, after so long each."""
+"""Presettled deliveries that have left are marked settled by the next flush; when nothing else causes one, after so long."""
 
 
 class Engine:
@@ -41,15 +41,19 @@ class Engine:
         """The instant at which a flush is due even if no command comes; None: none."""
         shard = self.shard
         deadline = shard.timers.next_deadline()
-        if shard.presettled or shard.leaving:
+        if shard.left:
             linger = shard.now + PRESETTLED_LINGER_MS
             return linger if deadline is None else min(deadline, linger)
         return deadline
 
+    def released(self) -> None:
+        """The outputs of the oldest flush not yet released have left: what they carried to presettled links counts as acknowledged."""
+        self.shard.left += self.shard.unreleased.popleft()
+
     def flush(self, now: int, *, report: bool = False) -> Effects:
         """Close the open batch: fire timers, hand out what can be delivered, and say what must be durable, told and read.
 
-        Everything of the flush before last must have been released by now.
+        The host says `released` when it has released what an earlier flush returned.
         `report`: add a checkpoint, statistics and maintenance.
         """
         shard = self.shard
@@ -76,6 +80,8 @@ class Engine:
                     drain(shard, link)
         commit = _commit(shard)
         shard.batch = Batch()
+        shard.unreleased.append(shard.presettled)
+        shard.presettled = []
         effects = Effects(commit, batch.outputs, batch.reads, statistics=rows)
         if report:
             effects.checkpoint = checkpoint(shard)
@@ -210,6 +216,8 @@ def _close(shard: Shard, link: Link) -> None:
     del shard.links[link.number], link.peer.links[link.number], subscription.links[link.number]
     if link.hungry:
         subscription.hungry.remove(link)
+    if link.presettled:
+        settle_presettled(shard)
     release_all(shard, link)
     shard.watched[subscription.destination] = None
     if not subscription.links:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from heapq import heappop, heappush
 from typing import Any
 
@@ -94,7 +95,7 @@ class Shard:
         "expiry_upto",
         "instance",
         "last_destination",
-        "leaving",
+        "left",
         "last_subscription",
         "limits",
         "links",
@@ -109,6 +110,7 @@ class Shard:
         "sequence",
         "subscriptions",
         "timers",
+        "unreleased",
         "watched",
     )
 
@@ -132,9 +134,11 @@ class Shard:
         self.memory = 0
         """Octets of messages in `ready` and `returned`, and of pages on their way."""
         self.presettled: list[tuple[Link, list[int]]] = []
-        """Deliveries of the last flush that are settled once they have left."""
-        self.leaving: list[tuple[Link, list[int]]] = []
-        """The same of the flush before, which have left by the time of the next one's commit."""
+        """Deliveries handed out in this flush that are settled once they have left."""
+        self.unreleased: deque[list[tuple[Link, list[int]]]] = deque()
+        """The same of earlier flushes whose outputs the host has not released yet, oldest first."""
+        self.left: list[tuple[Link, list[int]]] = []
+        """The same, released: settled by the next flush."""
         self.read_number = 0
         self.reading: dict[int, tuple[Cursor, Read, int]] = {}
         """Reads on their way: cursor, what was asked, octets set aside for the answer."""

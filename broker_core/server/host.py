@@ -211,6 +211,7 @@ class Host:
         if done is not None:
             effects, flushed = done
             self._release(effects.outputs)
+            self._engine.released()
             self._perform(effects)
             for waiter in flushed:
                 waiter.set_result(None)
