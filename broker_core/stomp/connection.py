@@ -5,8 +5,8 @@ How to drive it
 1. `receive_data(data, now)` returns engine commands, to be submitted in order, and among them two events of the connection itself:
    `Login`, whose verdict is owed by `accept` or `reject`, and `BodyPart`. Until the verdict nothing more is parsed.
 2. `accept` returns more of the same; the first is the engine's Open.
-3. Parts of a large body come in order, followed by its Send with `message.body` None: store the parts, put the StoredBody there, then submit
-   it. If the connection ends between, drop the parts.
+3. Parts of a large body come in order, followed by its Send with `message.body` None: store the parts, put the StoredBody there, then
+   submit it. If the connection ends between, drop the parts.
 4. `send(outputs, now)` takes the engine's outputs for this peer, in order, after their commit.
 5. After each of these write `data_to_send()`. When `wants_close` then is True, close the socket once that is written.
 6. When the socket is gone for whatever reason call `receive_eof(now)` once; it returns the engine's PeerLost if the engine knows the peer.

@@ -1,8 +1,8 @@
 """How header names and values are written in each version of the protocol.
 
-1.2 escapes backslash, CR, LF and colon; 1.1 the same but CR; 1.0 nothing ("Value Encoding"). Headers are kept in one canonical form whatever
-the sender spoke: `name:value` lines escaped as in 1.2, joined by LF, no LF at the end. Receivers of 1.2 get it as it is; for the others
-`for_version` rewrites it, and only if a backslash occurs at all.
+1.2 escapes backslash, CR, LF and colon; 1.1 the same but CR; 1.0 nothing ("Value Encoding"). Headers are kept in one canonical form
+whatever the sender spoke: `name:value` lines escaped as in 1.2, joined by LF, no LF at the end. Receivers of 1.2 get it as it is; for the
+others `for_version` rewrites it, and only if a backslash occurs at all.
 """
 
 from __future__ import annotations

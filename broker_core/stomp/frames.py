@@ -9,8 +9,8 @@ Theory of operation
     the end of such a frame      (its Section, receipt, None); `Parser.body_octets` tells the body's length
     1.2: ACK with only an id     (ACK_BY_ID, None, octets of the id)
 
-`receipt` is the value of a SEND's `receipt` header exactly as it stood on the wire, or None; the receipt-id of the answer is written the same
-way, so it needs no decoding. In all other frames `receipt` stays among the headers.
+`receipt` is the value of a SEND's `receipt` header exactly as it stood on the wire, or None; the receipt-id of the answer is written the
+same way, so it needs no decoding. In all other frames `receipt` stays among the headers.
 
 A producer sends the same header section again and again, but for the receipt and perhaps the length. So SEND's receipt line is cut out
 and the rest looked up among the sections met before; a hit costs two finds and a dict lookup instead of decoding, splitting and
@@ -119,6 +119,7 @@ class Parser:
         header_octets_max = self._limits.header_octets_max
         find, startswith, sections = buffer.find, buffer.startswith, self._sections
         before, after, expected = self._expected
+        may_send = "SEND" in self.commands
         acks_by_id = self.version == "1.2" and "ACK" in self.commands
         try:
             if self._section is not None:
@@ -155,7 +156,7 @@ class Parser:
                             block = buffer[position:end]
                         if receipt is None or receipt.isalnum():
                             section = sections.get(block)
-                            if section is None and b"\r" not in block and b"\0" not in block:
+                            if section is None and may_send and b"\r" not in block and b"\0" not in block:
                                 section = self._new_section(block, receipt)
                             if receipt is None:
                                 before, after, expected = buffer[position:start], b"", section
@@ -184,7 +185,7 @@ class Parser:
                     stop = start + length
                     if stop < size and length <= large:
                         if buffer[stop]:
-                            raise Malformed(f"the body of {section.command} does not end with NUL after its content-length of {length}", receipt)
+                            raise _too_long(section, receipt)
                         position = stop + 1
                         yield section, receipt, buffer[start:stop]
                         continue
@@ -204,6 +205,7 @@ class Parser:
     # -- header sections ----------------------------------------------------------------------------------------------------------------
     def _read_header(self, buffer: bytes, position: int) -> tuple[Section, bytes | None, int] | None:
         """The section that starts at `position`, SEND's receipt, and where the body starts; None: not complete yet."""
+        self._check_command(buffer[position : position + COMMAND_OCTETS_MAX + 2])
         limit = position + self._limits.header_octets_max
         end = buffer.find(b"\n\n", position, limit)
         start = end + 2
@@ -212,33 +214,26 @@ class Parser:
         if blank >= 0:
             end, start = blank, blank + 3
         nul = buffer.find(b"\0", position, end if end >= 0 else limit)
-        if nul == position:
-            raise Malformed("a NUL octet stands between frames")
-        if nul > 0:
+        if nul >= 0:
             # The specification's own examples of DISCONNECT leave the blank line out: NUL at the start of a line ends the frame.
             if buffer[nul - 1] != 10:
                 raise Malformed("a NUL octet stands in a header section")
             end, start = nul - 1, nul
         if end >= 0:
             return (*self._section_of(buffer[position:end]), start)
-        self._check_beginning(buffer, position)
-        return None
-
-    def _check_beginning(self, buffer: bytes, position: int) -> None:
-        """Refuse what can no longer become a header section before more of it is kept."""
-        line = buffer[position : position + COMMAND_OCTETS_MAX + 2]
-        command, ended, _ = line.partition(b"\n")
-        if ended:
-            self._check_command(command.removesuffix(b"\r").decode("utf-8", "replace"))
-        elif len(line) > COMMAND_OCTETS_MAX:
-            raise Malformed("the frame does not start with a command")
         if len(buffer) - position >= self._limits.header_octets_max:
             raise Malformed(f"the header section is longer than {self._limits.header_octets_max} octets")
+        return None
 
-    def _check_command(self, command: str) -> None:
-        if command not in self.commands:
-            if len(command) > COMMAND_OCTETS_MAX:
-                raise Malformed("the frame does not start with a command")
+    def _check_command(self, beginning: bytes) -> None:
+        """Refuse what is no frame at all as soon as it can be seen, before more of it is kept."""
+        line, ended, _ = beginning.partition(b"\n")
+        command = line.removesuffix(b"\r").decode("utf-8", "replace")
+        if command.startswith("\0"):
+            raise Malformed("a NUL octet stands between frames")
+        if "\0" in command or len(line) > COMMAND_OCTETS_MAX:
+            raise Malformed("the frame does not start with a command")
+        if ended and command not in self.commands:
             shown = "".join(letter if letter.isprintable() else "?" for letter in command)
             raise Malformed(f"'{shown}' {self.otherwise}")
 
@@ -322,7 +317,6 @@ class Parser:
         except UnicodeDecodeError:
             raise Malformed("the header section is not valid UTF-8", receipt) from None
         command = command.removesuffix("\r")
-        self._check_command(command)
         if len(lines) > limits.headers_max:
             raise Malformed(f"{command} has more than {limits.headers_max} header lines", receipt)
         headers: dict[str, str] = {}
@@ -359,9 +353,7 @@ class Parser:
         if not ended:
             stop = size
         elif buffer[stop]:
-            raise Malformed(
-                f"the body of {section.command} does not end with NUL after its content-length of {section.length}", self._receipt
-            )
+            raise _too_long(section, self._receipt)
         self.body_octets += stop - start
         self._body += memoryview(buffer)[start:stop]
         self._check_body(section)
@@ -387,6 +379,10 @@ class Parser:
                 raise Malformed(f"{section.command} may not have a body", _wire(section.headers.get("receipt"), self.version))
         elif self.body_octets > self._limits.body_octets_max:
             raise Malformed(f"the body is larger than the {self._limits.body_octets_max} octets allowed", self._receipt)
+
+
+def _too_long(section: Section, receipt: bytes | None) -> Malformed:
+    return Malformed(f"the body of {section.command} does not end with NUL after its content-length of {section.length}", receipt)
 
 
 def _wire(value: str | None, version: str) -> bytes | None:

@@ -1,4 +1,4 @@
-"""What a peer may ask this machine to hold, each bound with its reason (STOMP 1.2, "Size Limits"). Sizes in octets, times in milliseconds."""
+"""What a peer may ask this machine to hold, each bound with its reason (STOMP 1.2, "Size Limits"). Octets and milliseconds."""
 
 from __future__ import annotations
 
@@ -39,8 +39,8 @@ class Limits:
     unconfirmed_octets_max: int = 1024 * 1024
     """Their octets (R20)."""
     subscriber_unconfirmed_factor: int = 16
-    """A connection with subscriptions cannot be paused, its ACKs would stay unread: it may go so many times further, then gets an ERROR (R20)."""
+    """A connection with subscriptions cannot be paused, its ACKs would stay unread: it may go so many times further, up to an ERROR (R20)."""
     connect_ms_max: int = 30_000
     """From the opened socket to CONNECT."""
     heart_beat_ms_min: int = 1000
-    """The shortest interval between heart-beats we agree to, either way: 10,000 connections then cost 10,000 small writes a second at most."""
+    """The shortest interval between heart-beats that we agree to: 10,000 connections then cost at most 10,000 small writes a second."""

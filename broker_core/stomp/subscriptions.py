@@ -1,7 +1,7 @@
 """The subscriptions of one connection: SUBSCRIBE, UNSUBSCRIBE, ACK and NACK to engine commands.
 
-An acknowledgement of a delivery that was never made is an ERROR. One of a delivery that was made here and is settled already is not: clients
-acknowledge twice, and out of order in cumulative mode; it changes nothing, and its receipt, if asked for, is given.
+An acknowledgement of a delivery that was never made is an ERROR. One of a delivery that was made here and is settled already is not:
+clients acknowledge twice, and out of order in cumulative mode; it changes nothing, and its receipt, if asked for, is given.
 After UNSUBSCRIBE what was outstanding is back in the queue: such an ACK is ignored, but a receipt for it would be a lie and is refused.
 """
 

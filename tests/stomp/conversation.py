@@ -33,10 +33,10 @@ class Frame:
     body: bytes = b""
 
 
-def parse(parser: Parser, octets: bytes, cut: Cut = whole) -> list[Frame]:
-    """The frames in `octets`, as a reader sees them who wants no shortcuts."""
+def parse(parser: Parser, stream: bytes, cut: Cut = whole) -> list[Frame]:
+    """The frames in `stream`, as a reader sees them who wants no shortcuts."""
     frames, parts = [], []
-    for chunk in cut(octets):
+    for chunk in cut(stream):
         for section, receipt, body in parser.events(chunk):
             if section is PART:
                 assert body is not None
@@ -51,11 +51,11 @@ def parse(parser: Parser, octets: bytes, cut: Cut = whole) -> list[Frame]:
                 headers["content-length"] = str(section.length)
             if receipt is not None:
                 headers["receipt"] = receipt.decode()
+            octets = body if body is not None else b"".join(parts)
             if body is None:
-                body = b"".join(parts)
                 parts = []
-                assert len(body) == parser.body_octets
-            frames.append(Frame(section.command, headers, body))
+                assert len(octets) == parser.body_octets
+            frames.append(Frame(section.command, headers, octets))
     return frames
 
 
@@ -120,7 +120,11 @@ class Client:
 
 
 def message(
-    octets: bytes = b"destination:/queue/a", body: bytes | StoredBody = b"hello", sequence: int = 5, accepted_at: int = 1700, **header: object
+    octets: bytes = b"destination:/queue/a",
+    body: bytes | StoredBody = b"hello",
+    sequence: int = 5,
+    accepted_at: int = 1700,
+    **header: object,
 ) -> Message:
     shared = Header(octets, reliability=Reliability.ASSURED, **header)  # type: ignore[arg-type]
     made = Message(shared, body, len(octets) + (len(body) if isinstance(body, bytes) else body.size))

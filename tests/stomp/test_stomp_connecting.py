@@ -123,7 +123,10 @@ def test_what_was_sent_after_connect_waits_for_the_verdict(cut: Cut) -> None:
     assert client.machine.wants_pause
     opened, *sends = client.machine.accept("guest", "s", client.now)
     assert opened == Open(7, "guest", "me")
-    assert [(send.address, send.message.body, send.message.header.client_id) for send in sends] == [("queue/a", b"x", "me"), ("queue/b", b"y", "me")]
+    assert [(send.address, send.message.body, send.message.header.client_id) for send in sends] == [
+        ("queue/a", b"x", "me"),
+        ("queue/b", b"y", "me"),
+    ]
     assert not client.machine.wants_pause
     client.says(b"\nid:1.1\n\n\0")
     assert client.hears()[1].headers["message"] == "id '1.1' names no delivery of this connection"

@@ -35,7 +35,10 @@ def sent(cut: Cut, headers: bytes, version: str = "1.2") -> Send:
         (b"destination:\n", "destination '' is not valid: the destination's name is not valid"),
         (b"destination:/queue/\n", "destination '/queue/' is not valid: the destination's name is not valid"),
         (b"destination:/queue/a*\n", "destination '/queue/a*' is not valid: the destination's name is not valid"),
-        (b"destination:/queue/" + b"a" * 256 + b"\n", f"destination '/queue/{'a' * 73}...' is not valid: the destination's name is not valid"),
+        (
+            b"destination:/queue/" + b"a" * 256 + b"\n",
+            f"destination '/queue/{'a' * 73}...' is not valid: the destination's name is not valid",
+        ),
         (
             b"destination:/exchange/a\n",
             "destination '/exchange/a' is none of /queue/NAME, /topic/NAME, /temp-queue/NAME, /temp-topic/NAME",
@@ -46,7 +49,7 @@ def sent(cut: Cut, headers: bytes, version: str = "1.2") -> Send:
         (b"destination:a\ndelay:100\n", "header delay of SEND is not supported yet"),
         (b"destination:a\npriority:10\n", "header priority is '10', not a digit 0 to 9"),
         (b"destination:a\npriority:\n", "header priority is '', not a digit 0 to 9"),
-        ("destination:a\npriority:٣\n".encode(), "header priority is '٣', not a digit 0 to 9"),
+        ("destination:a\npriority:\u0663\n".encode(), "header priority is '\u0663', not a digit 0 to 9"),
         (b"destination:a\nexpires:soon\n", "header expires is 'soon', not an instant in milliseconds since 1970 (0: never)"),
         (b"destination:a\nexpires:-1\n", "header expires is '-1', not an instant in milliseconds since 1970 (0: never)"),
         (
