@@ -80,7 +80,8 @@ def _settings(arguments: Mapping[str, Any]) -> str:
 
 
 def _changed_settings(arguments: Mapping[str, Any]) -> str:
-    return _settings(arguments) or ("" if arguments else f"an update names at least one setting; the settings are {', '.join(BOUNDS)}")
+    nothing = "" if arguments else f"an update names at least one setting; the settings are {', '.join(BOUNDS)}"
+    return _settings(arguments) or nothing
 
 
 def _direction(arguments: Mapping[str, Any]) -> str:
@@ -120,7 +121,13 @@ VERBS: Mapping[str, Form] = {
 
 # -- requests -----------------------------------------------------------------------------------------------------------------------
 def request(
-    cursor: Cursor, verb: str, address: str = "", arguments: Mapping[str, Any] | None = None, *, requested_by: str, deadline_ms: int = DEADLINE_MS
+    cursor: Cursor,
+    verb: str,
+    address: str = "",
+    arguments: Mapping[str, Any] | None = None,
+    *,
+    requested_by: str,
+    deadline_ms: int = DEADLINE_MS,
 ) -> int:
     """File a request; its number. Past `deadline_ms` from now, by the database's clock, the node refuses it. Raises InvalidRequest.
 
@@ -175,9 +182,9 @@ def _check(verb: str, address: str, arguments: Mapping[str, Any], requested_by: 
     form = VERBS.get(verb)
     if form is None:
         raise InvalidRequest(f"{verb!r} is not a verb; the verbs are {', '.join(VERBS)}")
-    if form.addressed and not is_valid(address):
+    if form.addressed and not (is_valid(address) and _is_text(address)):
         raise InvalidRequest(
-            "the destination's name is not valid: give queue/<name> or topic/<name>, at most 255 octets, without control characters, * and >"
+            "the destination's name is not valid: give queue/<name> or topic/<name>, at most 255 octets, no control characters, * or >"
         )
     if not form.addressed and address:
         raise InvalidRequest(f"{verb} concerns the whole broker: leave the destination out")
@@ -187,5 +194,10 @@ def _check(verb: str, address: str, arguments: Mapping[str, Any], requested_by: 
         raise InvalidRequest(problem)
     if not 0 < deadline_ms <= DEADLINE_MS_MAX:
         raise InvalidRequest(f"the deadline must lie between 1 and {DEADLINE_MS_MAX} ms from now")
-    if not 0 < len(requested_by.encode("utf-8", "surrogatepass")) <= REQUESTED_BY_OCTETS_MAX:
+    if not (_is_text(requested_by) and 0 < len(requested_by.encode()) <= REQUESTED_BY_OCTETS_MAX):
         raise InvalidRequest(f"say who asks, in at most {REQUESTED_BY_OCTETS_MAX} octets")
+
+
+def _is_text(text: str) -> bool:
+    """True if the database can keep it: no NUL and no half of a surrogate pair."""
+    return not any(c == "\x00" or "\ud800" <= c <= "\udfff" for c in text)

@@ -1,4 +1,4 @@
-"""Who may do what. Three kinds of people: strangers (must log in), viewers (logged in: may look), and those with one of these permissions."""
+"""Who may do what: strangers must log in, viewers are logged in and may look, and some people have one of these permissions."""
 
 MANAGE_DESTINATION = "console.manage_destination"
 DISCARD_MESSAGE = "console.discard_message"

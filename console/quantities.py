@@ -21,13 +21,11 @@ def octets(value: int | None) -> str:
     """1.2 MiB"""
     if value is None:
         return UNKNOWN
-    size = float(value)
-    for unit in ("B", "KiB", "MiB", "GiB"):
+    size, unit = float(value), "B"
+    for larger in ("KiB", "MiB", "GiB", "TiB"):
         if size < 1024:
             break
-        size /= 1024
-    else:
-        unit = "TiB"
+        size, unit = size / 1024, larger
     return f"{size:,.0f} {unit}" if unit == "B" or size >= 100 else f"{size:,.1f} {unit}"
 
 

@@ -62,7 +62,12 @@ def database(url: str) -> dict[str, object]:
         "CONN_HEALTH_CHECKS": True,  # a server that came back gets new connections, not errors from old ones
         # Under ASGI every request has a thread of its own, so connections are kept in a pool, not by thread. Eight: as many as
         # PostgreSQL, the node and the workers leave of its hundred, ten times over.
-        "OPTIONS": {**given, "application_name": "surety console", "pool": {"min_size": 0, "max_size": 8, "timeout": 2}},
+        "OPTIONS": {
+            "connect_timeout": "3",
+            **given,
+            "application_name": "surety console",
+            "pool": {"min_size": 0, "max_size": 8, "timeout": 2},
+        },
     }
 
 
@@ -97,6 +102,8 @@ LOGIN_ATTEMPTS_MAX, LOGIN_ATTEMPTS_MAX_ADDRESS, LOGIN_WINDOW_SECONDS = 5, 30, 30
 """Failures of one name from one address, and of one address, in the window; then the answer is 429."""
 METRICS_TOKEN = env_text("SURETY_METRICS_TOKEN")
 """Whoever sends it as a bearer token may read /metrics; without one only loopback may."""
+CONTROL_WAIT_SECONDS = 5.0
+"""A page waits so long for the node's answer. A node that is alive answers within its next poll; a standby takes over within five."""
 ADMIN_USER, ADMIN_PASSWORD = env_text("SURETY_ADMIN_USER", "admin"), env_text("SURETY_ADMIN_PASSWORD")
 
 # -- application --------------------------------------------------------------------------------------------------------------------
@@ -114,7 +121,7 @@ INSTALLED_APPS = [
 MIDDLEWARE = [
     "console.security.security_headers",
     "django.middleware.security.SecurityMiddleware",
-    "whitenoise.middleware.WhiteNoiseMiddleware",
+    "console.static_files.StaticFiles",
     "django.contrib.sessions.middleware.SessionMiddleware",
     "django.middleware.common.CommonMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",

@@ -7,6 +7,8 @@ from console.pages import accounts, audit, destinations, overview
 from console.pages.login import Login
 from console.probes import health, metrics
 
+OPERATIONS, CHANGES = "|".join(destinations.OPERATIONS), "|".join(accounts.CHANGES)
+
 urlpatterns = [
     path("", overview.overview, name="overview"),
     path("live", overview.live, name="live"),
@@ -14,10 +16,10 @@ urlpatterns = [
     path("logout", LogoutView.as_view(), name="logout"),
     path("destinations/create", destinations.create, name="create"),
     re_path(r"^destinations/(?P<number>[0-9]{1,9})/update$", destinations.update, name="update"),
-    re_path(rf"^destinations/(?P<number>[0-9]{{1,9}})/(?P<verb>{'|'.join(destinations.OPERATIONS)})$", destinations.operate, name="operate"),
+    re_path(rf"^destinations/(?P<number>[0-9]{{1,9}})/(?P<verb>{OPERATIONS})$", destinations.operate, name="operate"),
     path("accounts", accounts.listing, name="accounts"),
     path("accounts/create", accounts.create, name="account_create"),
-    re_path(rf"^accounts/(?P<verb>{'|'.join(accounts.CHANGES)})$", accounts.change, name="account_change"),
+    re_path(rf"^accounts/(?P<verb>{CHANGES})$", accounts.change, name="account_change"),
     path("audit", audit.listing, name="audit"),
     path("health/live", health.live, name="health_live"),
     path("health/ready", health.ready, name="health_ready"),

@@ -33,7 +33,6 @@ class Operation:
     done: str
     """Said when the node has done it."""
     apply: Callable[[Actor, Destination, HttpRequest], Outcome]
-    discards: bool = False
 
 
 def _seen_depth(request: HttpRequest) -> int:
@@ -47,8 +46,8 @@ def _seen_depth(request: HttpRequest) -> int:
 OPERATIONS = {
     "pause": Operation("Pause", "paused", lambda actor, it, asked: service.pause(actor, it.address, asked.POST.get("direction", ""))),
     "resume": Operation("Resume", "resumed", lambda actor, it, asked: service.resume(actor, it.address)),
-    "purge": Operation("Purge", "purged", lambda actor, it, asked: service.purge(actor, it.address, _seen_depth(asked)), discards=True),
-    "destroy": Operation("Destroy", "destroyed", lambda actor, it, asked: service.destroy(actor, it.address, _seen_depth(asked)), discards=True),
+    "purge": Operation("Purge", "purged", lambda actor, it, asked: service.purge(actor, it.address, _seen_depth(asked))),
+    "destroy": Operation("Destroy", "destroyed", lambda actor, it, asked: service.destroy(actor, it.address, _seen_depth(asked))),
 }
 
 

@@ -1,4 +1,4 @@
-"""The overview: the node, and the destinations with what it counts. Its live part is a fragment that the page asks for every two seconds."""
+"""The overview: the node, and the destinations with what it counts. The page asks for its live part again every two seconds."""
 
 from dataclasses import dataclass
 from typing import Any

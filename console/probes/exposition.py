@@ -15,10 +15,10 @@ class Family:
     kind: str
     """gauge, counter or histogram."""
     help: str
-    samples: list[tuple[str, Mapping[str, str], float | int]] = field(default_factory=list)
+    samples: list[tuple[str, Mapping[str, str], float]] = field(default_factory=list)
     """(suffix of the name, labels, value); only a histogram's samples have suffixes."""
 
-    def add(self, value: float | int | None, **labels: str) -> "Family":
+    def add(self, value: float | None, **labels: str) -> "Family":
         if value is not None:
             self.samples.append(("", labels, value))
         return self
@@ -55,7 +55,7 @@ def _help(text: str) -> str:
     return text.replace("\\", r"\\").replace("\n", r"\n")
 
 
-def _value(value: float | int) -> str:
+def _value(value: float) -> str:
     if isinstance(value, float) and not math.isfinite(value):
         return "NaN" if math.isnan(value) else "+Inf" if value > 0 else "-Inf"
     return str(int(value)) if isinstance(value, bool) else repr(value)

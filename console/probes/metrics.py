@@ -1,4 +1,4 @@
-"""`/metrics`: the node, sums over destinations, and with `?destinations=1` each destination, by keyset pages. Unknown values are left out."""
+"""`/metrics`: the node, sums over destinations, and with `?destinations=1` each destination by pages. Unknown values are left out."""
 
 import re
 import secrets
@@ -80,7 +80,7 @@ def _of_node(status: NodeStatus) -> list[Family]:
 
 
 def _told_by_node(told: dict[str, Any]) -> list[Family]:
-    """The node's own metrics, under the names it gives: `..._total` counts, everything else measures. Anything but a number is no metric."""
+    """The node's own metrics, under the names it gives: `..._total` counts, everything else measures. Only numbers are metrics."""
     families = []
     for name, value in sorted(told.items()):
         if name not in COMMIT_SECONDS and _NODE_METRIC.fullmatch(name) and isinstance(value, int | float):

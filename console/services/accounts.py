@@ -100,7 +100,7 @@ def _change(actor: Actor, what: str, name: str, statement: str, parameters: dict
 
 def _check_name(name: str) -> None:
     if len(name.encode("utf-8", "surrogatepass")) > NAME_OCTETS_MAX or not _NAME.fullmatch(name):
-        raise InvalidAccount(f"Give the account a name of 1 to {NAME_OCTETS_MAX} octets, without control characters and without spaces at its ends.")
+        raise InvalidAccount(f"Give the account a name of 1 to {NAME_OCTETS_MAX} octets, without control characters or outer spaces.")
     if any("\ud800" <= c <= "\udfff" for c in name):
         raise InvalidAccount("Give the account a name of whole characters: this one has half of a surrogate pair.")
 

@@ -1,4 +1,4 @@
-"""What a new installation begins with: one operator, and the client account guest. Run at every start; after the first it finds all done."""
+"""What a new installation begins with: one operator and the client account guest. Run at every start; later ones find all done."""
 
 import secrets
 from dataclasses import dataclass

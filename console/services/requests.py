@@ -5,14 +5,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from django.conf import settings
 from django.db import connection, transaction
 
 from broker_core import control
 
 from .audit import Actor, record, require
 
-WAIT_SECONDS = 5.0
-"""A node that is alive answers within a group commit, some milliseconds; a standby takes over within five seconds."""
 POLL_SECONDS = 0.02
 
 
@@ -29,10 +28,8 @@ class Outcome:
         return self.answer is not None and self.answer.done
 
 
-def ask(
-    actor: Actor, permission: str, verb: str, address: str, arguments: Mapping[str, Any] | None = None, *, wait_seconds: float = WAIT_SECONDS
-) -> Outcome:
-    """File a request for `actor` and wait for its answer. Raises PermissionDenied, control.InvalidRequest.
+def ask(actor: Actor, permission: str, verb: str, address: str, arguments: Mapping[str, Any] | None = None) -> Outcome:
+    """File a request for `actor` and wait for its answer, at most CONTROL_WAIT_SECONDS. Raises PermissionDenied, control.InvalidRequest.
 
     Must not be called within a transaction: the node sees a request only once it is committed.
     """
@@ -42,11 +39,11 @@ def ask(
         with connection.cursor() as cursor:
             request = control.request(cursor, verb, address, arguments, requested_by=actor.name)
         record(actor.name, actor.origin, verb, address, arguments, request=request)
-    return Outcome(request, _answer(request, wait_seconds))
+    return Outcome(request, _answer(request))
 
 
-def _answer(request: int, wait_seconds: float) -> control.Answer | None:
-    patience_ends = time.monotonic() + wait_seconds
+def _answer(request: int) -> control.Answer | None:
+    patience_ends = time.monotonic() + settings.CONTROL_WAIT_SECONDS
     while True:
         with connection.cursor() as cursor:
             found = control.answer(cursor, request)

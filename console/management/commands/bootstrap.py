@@ -14,6 +14,7 @@ class Command(BaseCommand):
     def handle(self, *args: Any, **options: Any) -> None:
         done = first_start(settings.ADMIN_USER, settings.ADMIN_PASSWORD)
         if done.generated_password:
-            self.stdout.write(f"Operator {done.operator}, password {done.generated_password}\nKeep it: it is shown this once and kept nowhere.")
+            self.stdout.write(f"Operator {done.operator}, password {done.generated_password}")
+            self.stdout.write("Keep it: it is shown this once and kept nowhere.")
         elif done.created:
             self.stdout.write(f"Operator {done.operator}, password as in SURETY_ADMIN_PASSWORD.")

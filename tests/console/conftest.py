@@ -1,0 +1,89 @@
+"""A console on a real PostgreSQL. Django is configured here, before any test module imports a model; the database comes with the first test."""
+
+import os
+from collections.abc import Iterator
+from dataclasses import replace
+from unittest.mock import patch
+
+import django
+import pytest
+from django.conf import settings
+from django.core.management import call_command
+from django.db import connection
+from django.test import Client
+from django.test.utils import setup_test_environment
+
+from tests.support.postgres import Server
+
+_OURS = {name: value for name, value in os.environ.items() if not name.startswith(("SURETY_", "DATABASE_URL"))}
+with patch.dict(
+    os.environ,
+    {**_OURS, "DJANGO_SETTINGS_MODULE": "console.settings", "SURETY_SECRET_KEY": "only for tests", "DATABASE_URL": "postgresql://nobody@/none"},
+    clear=True,
+):
+    django.setup()
+setup_test_environment()
+settings.PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]  # the real one takes 0.3 s on purpose
+
+OPERATOR, PASSWORD = "olga", "correct horse 9"
+
+
+@pytest.fixture(scope="session")
+def server() -> Iterator[Server]:
+    server = Server()
+    server.start()
+    yield server
+    server.stop()
+
+
+@pytest.fixture(scope="session")
+def migrated(server: Server) -> Iterator[str]:
+    """The dsn of a database as `manage.py migrate` leaves it, with one operator and the account guest."""
+    server.execute("CREATE DATABASE console")
+    connection.close()
+    connection.settings_dict |= {"NAME": "console", "USER": "postgres", "HOST": str(server.sockets), "PORT": "", "OPTIONS": {}}
+    settings.BROKER = replace(settings.BROKER, database_url=f"postgresql://postgres@/console?host={server.sockets}")
+    settings.ADMIN_USER, settings.ADMIN_PASSWORD = OPERATOR, PASSWORD
+    call_command("migrate", interactive=False, verbosity=0)
+    yield server.dsn("console")
+    connection.close()
+
+
+@pytest.fixture
+def database(migrated: str) -> Iterator[str]:
+    """The same, as the first start left it; what a test writes is removed after it."""
+    yield migrated
+    with connection.cursor() as cursor:
+        cursor.execute(
+            """TRUNCATE surety.control_request, surety.audit, surety.destination, surety.subscription, surety.destination_statistics,
+                        surety.node_status, console_loginattempt, django_session RESTART IDENTITY;
+               DELETE FROM surety.account WHERE name <> 'guest'; DELETE FROM auth_user_user_permissions;
+               DELETE FROM auth_user WHERE username <> %s;
+               UPDATE surety.lease SET epoch = 0, holder_pid = NULL, node = NULL, acquired_at = NULL, heartbeat_at = NULL""",
+            [OPERATOR],
+        )
+
+
+@pytest.fixture
+def stranger(database: str) -> Client:
+    return Client()
+
+
+@pytest.fixture
+def viewer(database: str) -> Client:
+    """Logged in, without any permission."""
+    from django.contrib.auth.models import User
+
+    client = Client()
+    client.force_login(User.objects.create_user("vera"))
+    return client
+
+
+@pytest.fixture
+def operator(database: str) -> Client:
+    """Logged in, with every permission."""
+    from django.contrib.auth.models import User
+
+    client = Client()
+    client.force_login(User.objects.get(username=OPERATOR))
+    return client

@@ -1,0 +1,59 @@
+"""What a node leaves in the database, written by hand: how old, how well."""
+
+import json
+from typing import Any
+
+import psycopg
+
+from tests.console.engine_node import tell_statistics
+
+
+def lease(dsn: str, *, heartbeat_seconds: float = 0, acquired_seconds: float = 60, held: bool = True) -> None:
+    """node-1 acquired the lease so many seconds ago, and was last heard of so many seconds ago."""
+    _execute(
+        dsn,
+        """UPDATE surety.lease SET epoch = 7, node = 'node-1', holder_pid = %s, acquired_at = clock_timestamp() - make_interval(secs => %s),
+                                   heartbeat_at = clock_timestamp() - make_interval(secs => %s)""",
+        [4711 if held else None, acquired_seconds, heartbeat_seconds],
+    )
+
+
+def status(
+    dsn: str, *, node: str = "node-1", seconds: float = 0, listeners: dict[str, Any] | None = None, metrics: dict[str, Any] | None = None
+) -> None:
+    """The node told this about itself so many seconds ago."""
+    _execute(
+        dsn,
+        """INSERT INTO surety.node_status (shard, node, epoch, role, started_at, at, listeners, metrics)
+           VALUES (0, %s, 7, 'active', clock_timestamp(), clock_timestamp() - make_interval(secs => %s), %s, %s)""",
+        [node, seconds, json.dumps({"stomp": True} if listeners is None else listeners), json.dumps(metrics or {"space_low": False})],
+    )
+
+
+def well(dsn: str) -> None:
+    """A node that is alive and ready."""
+    lease(dsn)
+    status(dsn)
+
+
+def destination(dsn: str, number: int, address: str, *, state: int = 0, destroyed: bool = False, **counters: int) -> None:
+    """A destination, and if any counter is given the node's row about it, written now."""
+    _execute(
+        dsn,
+        """INSERT INTO surety.destination (shard, destination, address, created_at, automatic, state, settings, destroyed_at)
+           VALUES (0, %s, %s, 0, false, %s, '{}', CASE WHEN %s THEN clock_timestamp() END)""",
+        [number, address, state, destroyed],
+    )
+    if counters:
+        with psycopg.connect(dsn, autocommit=True) as connection:
+            tell_statistics(connection, number, address, state=state, **counters)
+
+
+def rows(dsn: str, query: str) -> list[tuple[Any, ...]]:
+    with psycopg.connect(dsn, autocommit=True) as connection:
+        return connection.execute(query).fetchall()
+
+
+def _execute(dsn: str, statement: str, parameters: list[Any]) -> None:
+    with psycopg.connect(dsn, autocommit=True) as connection:
+        connection.execute(statement, parameters)

@@ -1,0 +1,100 @@
+"""Strangers log in, viewers look, operators act. Held for every address of the console."""
+
+import pytest
+from django.urls import get_resolver, reverse
+
+from tests.console import facts
+
+OPEN = {"login", "health_live", "health_ready", "metrics"}
+LOOKS = ["overview", "live", "accounts", "audit"]
+ACTS = [
+    ("create", {"name": "new", "redelivery_max": 10, "redelivery_delay_ms": 0, "redelivery_multiplier": 2, "redelivery_delay_max_ms": 0}),
+    ("update", {"redelivery_max": 3, "redelivery_delay_ms": 0, "redelivery_multiplier": 2, "redelivery_delay_max_ms": 0}),
+    ("pause", {"direction": "ALL"}),
+    ("resume", {}),
+    ("purge", {"depth": 0}),
+    ("destroy", {"depth": 0}),
+    ("account_create", {"name": "shop", "password": "long enough"}),
+    ("password", {"name": "guest", "password": "long enough"}),
+    ("disable", {"name": "guest"}),
+    ("enable", {"name": "guest"}),
+    ("delete", {"name": "guest"}),
+]
+
+
+@pytest.fixture
+def orders(database):
+    facts.destination(database, 1, "queue/orders", depth=0)
+
+
+def _path(name):
+    if name in {"pause", "resume", "purge", "destroy"}:
+        return reverse("operate", args=[1, name])
+    if name in {"password", "disable", "enable", "delete"}:
+        return reverse("account_change", args=[name])
+    return reverse(name, args=[1]) if name == "update" else reverse(name)
+
+
+def test_every_address_is_covered_here():
+    named = {pattern.name for pattern in get_resolver().url_patterns}
+    assert named == OPEN | set(LOOKS) | {"logout", "create", "update", "operate", "account_create", "account_change"}
+
+
+@pytest.mark.parametrize("name", LOOKS)
+def test_a_stranger_sees_the_login_and_nothing_else(name, stranger):
+    response = stranger.get(_path(name))
+    assert (response.status_code, response["Location"]) == (302, f"/login?next={_path(name)}")
+
+
+@pytest.mark.parametrize(("name", "data"), ACTS)
+def test_a_stranger_does_nothing(name, data, stranger, orders, database):
+    assert stranger.post(_path(name), data)["Location"].startswith("/login")
+    assert facts.rows(database, "SELECT what FROM surety.audit") == []
+    assert facts.rows(database, "SELECT verb FROM surety.control_request") == []
+
+
+@pytest.mark.parametrize("name", LOOKS)
+def test_a_viewer_looks(name, viewer):
+    assert viewer.get(_path(name)).status_code == 200
+
+
+@pytest.mark.parametrize(("name", "data"), ACTS)
+def test_a_viewer_does_nothing_and_his_attempt_is_recorded(name, data, viewer, orders, database):
+    before = facts.rows(database, "SELECT * FROM surety.account")
+    assert viewer.post(_path(name), data).status_code == 403
+    [(who, origin, result)] = facts.rows(database, "SELECT who, origin, result FROM surety.audit")
+    assert (who, origin) == ("vera", "127.0.0.1")
+    assert "permission" in result["refused"]
+    assert facts.rows(database, "SELECT verb FROM surety.control_request") == []
+    assert facts.rows(database, "SELECT * FROM surety.account") == before
+
+
+def test_a_viewer_sees_no_buttons_that_would_refuse_him(viewer, orders, database):
+    facts.well(database)
+    page = viewer.get("/").content.decode()
+    assert "queue/orders" in page
+    assert not any(word in page for word in ("Purge", "Pause", "Destroy", "New queue"))
+
+
+def test_permissions_are_apart(viewer, orders, database):
+    """Whoever may pause may not discard."""
+    from django.contrib.auth.models import Permission, User
+
+    User.objects.get(username="vera").user_permissions.add(Permission.objects.get(codename="manage_destination"))
+    page = viewer.get("/").content.decode()
+    assert "Pause" in page
+    assert "Purge" not in page
+    assert viewer.post(_path("purge"), {"depth": 0}).status_code == 403
+
+
+def test_a_disabled_person_is_a_stranger(viewer):
+    from django.contrib.auth.models import User
+
+    User.objects.filter(username="vera").update(is_active=False)
+    assert viewer.get("/").status_code == 302
+
+
+@pytest.mark.parametrize(("name", "data"), ACTS)
+def test_looking_at_a_confirmation_does_nothing(name, data, operator, orders, database):
+    assert operator.get(_path(name)).status_code in {200, 405}
+    assert facts.rows(database, "SELECT what FROM surety.audit") == []
