@@ -14,10 +14,11 @@ Lane = tuple[int, int]
 class OpenSegment:
     """Follows the commits; tells, for any commit since the last checkpoint, what the segment was like after it."""
 
-    def __init__(self, segment: int, firsts: dict[Lane, int], rows: int, octets: int) -> None:
+    def __init__(self, number: int, segment: int, firsts: dict[Lane, int], rows: int, octets: int) -> None:
+        """As recovered: the state after commit `number`, the last there is."""
         self.segment, self.rows, self.octets = segment, rows, octets
         self._firsts = {segment: firsts}
-        self._commits: deque[tuple[int, int, int, int]] = deque()
+        self._commits = deque([(number, segment, rows, octets)])
 
     def follow(self, commit: Commit, octets: int) -> None:
         """A durable commit."""
@@ -35,13 +36,10 @@ class OpenSegment:
     def after(self, number: int) -> tuple[int, int, int]:
         """(segment, rows, octets) after commit `number`; earlier ones are forgotten."""
         commits = self._commits
+        assert commits[0][0] <= number, f"a checkpoint of commit {number} after one of {commits[0][0]}"
         while len(commits) > 1 and commits[1][0] <= number:
             commits.popleft()
-        if commits and commits[0][0] <= number:
-            _, segment, rows, octets = commits[0]
-        else:
-            segment, rows, octets = min(self._firsts), 0, 0
-            assert not commits or commits[0][0] > number
+        _, segment, rows, octets = commits[0]
         for old in [old for old in self._firsts if old < segment]:
             del self._firsts[old]
         return segment, rows, octets

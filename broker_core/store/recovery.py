@@ -54,7 +54,8 @@ class Recovery:
         ((recovered.instance,),) = await self._all("installation_read")
         recovered.clock_ms = (await self._all("clock"))[0][0]
         firsts = {lane: first for lane, (first, _) in recovered.open_lanes.items()}
-        return recovered, OpenSegment(recovered.open_segment, firsts, recovered.open_rows, recovered.open_octets)
+        last = recovered.ledger[-1].number if recovered.ledger else number
+        return recovered, OpenSegment(last, recovered.open_segment, firsts, recovered.open_rows, recovered.open_octets)
 
     def _in_order(self) -> list[Any]:
         return [self._segments.known[segment] for segment in sorted(self._segments.known)]

@@ -1,0 +1,109 @@
+"""The PostgreSQL store keeps the port's promises."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator
+from typing import Any
+
+import psycopg
+import pytest
+from psycopg.types.json import Jsonb
+
+from broker_core.engine.effects import Checkpoint, Commit, CompactSegment, SegmentClosed
+from broker_core.store import CommitLost, compaction, ledger
+from broker_core.store.lease import Lease
+from broker_core.store.postgres import PostgresStore
+from tests.store.contract import StoreContract, close_segment, commit, message, messages, page, positions
+
+FULL = """
+CREATE FUNCTION surety.no_room() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN RAISE EXCEPTION 'could not extend file: No space left on device' USING ERRCODE = '53100'; END $$;
+CREATE TRIGGER full_disk BEFORE INSERT ON surety.message_0_1 FOR EACH ROW WHEN (NEW.position > 30) EXECUTE FUNCTION surety.no_room();
+"""
+INTERRUPTED = """
+CREATE FUNCTION surety.interrupt() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'interrupted'; END $$;
+CREATE TRIGGER interrupted BEFORE INSERT ON surety.retained FOR EACH ROW WHEN (NEW.position > 20) EXECUTE FUNCTION surety.interrupt();
+"""
+
+
+class PostgresRig:
+    """A database on a real server; terms end as a takeover ends them: the holder's backend is terminated."""
+
+    def __init__(self, dsn: str) -> None:
+        self.dsn = dsn
+        self.leases: list[Lease] = []
+        self.stores: list[PostgresStore] = []
+        self._holder: psycopg.Connection[Any] | None = None
+        self._steps = compaction.STEP_ROWS
+
+    async def open(self) -> PostgresStore:
+        if self.leases:
+            self.terminate(self.leases[-1])
+        self.execute("DROP TRIGGER IF EXISTS interrupted ON surety.retained")
+        self.leases.append(await Lease.acquire(self.dsn, "test"))
+        self.stores.append(await PostgresStore.open(self.leases[-1]))
+        return self.stores[-1]
+
+    def terminate(self, lease: Lease) -> None:
+        self.query("SELECT pg_terminate_backend(holder_pid, 5000) FROM surety.lease WHERE epoch = %s", lease.epoch)
+
+    async def cut_off(self, _store: PostgresStore) -> None:
+        self.terminate(self.leases[-1])
+
+    async def fill_disk(self) -> None:
+        self.execute(FULL.replace("> 30", "> 0") if not self.query("SELECT 1 FROM surety.segment") else FULL)
+
+    async def free_disk(self) -> None:
+        self.execute("DROP TRIGGER full_disk ON surety.message_0_1")
+
+    async def hold(self, segment: int) -> None:
+        self._holder = psycopg.connect(self.dsn)
+        self._holder.execute(f"SELECT FROM surety.message_0_{segment} LIMIT 1".encode())
+
+    async def let_go(self) -> None:
+        assert self._holder is not None
+        self._holder.close()
+        self._holder = None
+
+    async def break_compaction(self) -> None:
+        compaction.STEP_ROWS = 15
+        self.execute(INTERRUPTED)
+
+    async def request(self, verb: str, address: str, arguments: dict[str, Any], deadline: int) -> int:
+        return self.query(
+            "INSERT INTO surety.control_request (verb, address, arguments, requested_by, deadline) VALUES (%s, %s, %s, 'test', %s) RETURNING request",
+            verb, address, Jsonb(arguments), deadline,
+        )[0][0]  # fmt: skip
+
+    async def answer(self, request: int) -> tuple[bool, dict[str, Any]] | None:
+        ((done, result),) = self.query("SELECT done, result FROM surety.control_request WHERE request = %s", request)
+        return None if done is None else (done, result)
+
+    def execute(self, statements: str) -> None:
+        with psycopg.connect(self.dsn, autocommit=True) as connection:
+            connection.execute(statements.encode())
+
+    def query(self, statement: str, *values: object) -> list[Any]:
+        with psycopg.connect(self.dsn, autocommit=True) as connection:
+            return connection.execute(statement.encode(), values).fetchall()
+
+    async def close(self) -> None:
+        compaction.STEP_ROWS = self._steps
+        if self._holder is not None:
+            self._holder.close()
+        for store in self.stores:
+            await store.close()
+        for lease in self.leases:
+            await lease.release()
+
+
+@pytest.fixture
+async def rig(dsn: str) -> AsyncIterator[PostgresRig]:
+    made = PostgresRig(dsn)
+    yield made
+    await made.close()
+
+
+class TestPostgresStore(StoreContract):
+    pass
