@@ -18,6 +18,9 @@ from .refusal import Refusal
 from .shard import Shard
 from .subscription import Cursor, Subscription
 
+VOLATILE_SHARE = 0.75
+"""Of the memory for bodies; the rest stays free for pages, so that a flood of volatile messages does not slow stored ones."""
+
 
 def send(shard: Shard, command: Send) -> None:
     destination = shard.destinations.get(command.address)
@@ -128,7 +131,10 @@ def _open_lane(destination: Destination, index: int) -> Lane:
 
 
 def _has_room(shard: Shard, cursor: Cursor, size: int) -> bool:
+    """Stored messages are only cached: a window of each lane. Volatile ones live in memory: all of it but what pages need."""
     limits = shard.limits
+    if not cursor.stored:
+        return shard.memory + size <= limits.memory_octets * VOLATILE_SHARE
     return (
         shard.memory + size <= limits.memory_octets
         and len(cursor.ready) < limits.window_rows
