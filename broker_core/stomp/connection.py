@@ -284,9 +284,9 @@ class Connection:
         elif self._unconfirmed_octets > limits.unconfirmed_octets_max * limits.subscriber_unconfirmed_factor:
             self._fail(f"more than {limits.unconfirmed_octets_max * limits.subscriber_unconfirmed_factor} octets wait for their receipt")
 
-    def _prepare(self, headers: dict[str, str]) -> tuple[str, Header, int]:
+    def _prepare(self, headers: dict[str, str], lines: bytes | None) -> tuple[str, Header, int]:
         """What the parser keeps with a header section of SEND."""
-        address, header = outgoing(headers, self._client_id)
+        address, header = outgoing(headers, lines, self._client_id)
         return address, header, len(header.octets)
 
     def _frame(self, section: Section, commands: list[Event]) -> None:

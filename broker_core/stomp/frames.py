@@ -12,9 +12,9 @@ Theory of operation
 `receipt` is the value of a SEND's `receipt` header exactly as it stood on the wire, or None; the receipt-id of the answer is written the
 same way, so it needs no decoding. In all other frames `receipt` stays among the headers.
 
-A producer sends the same header section again and again, but for the receipt and perhaps the length. So SEND's receipt line is cut out
-and the rest looked up among the sections met before; a hit costs two finds and a dict lookup instead of decoding, splitting and
-validating. `prepare` is called once for each new SEND section: what it returns stays with the section as `prepared`.
+A producer sends the same header section again and again, but for the receipt and perhaps the length. So a SEND is first compared with the
+one before it; else its receipt and content-length lines are cut out and the rest is looked up among the sections met before. Only a new
+section is decoded, split and validated, and given to `prepare`: what that returns stays with the section as `prepared`.
 
 What is kept between chunks: a header section under way (bounded, joined to the next chunk), or a body under way (a bytearray, never
 re-joined; above `large_body_octets` it leaves in parts). Closing the generator keeps what it has not looked at.
@@ -58,15 +58,13 @@ class Malformed(Exception):
 
 
 class Section:
-    """Command and headers of a frame. SEND's receipt is not among the headers; repeated headers count once, the first (1.2)."""
+    """Command and headers of a frame. SEND's receipt and content-length are not among them. Of repeated headers the first counts (1.2)."""
 
-    __slots__ = ("command", "headers", "length", "prepared")
+    __slots__ = ("command", "headers", "prepared")
 
-    def __init__(self, command: str, headers: dict[str, str], length: int = -1, prepared: Any = None) -> None:
+    def __init__(self, command: str, headers: dict[str, str], prepared: Any = None) -> None:
         self.command = command
         self.headers = headers
-        self.length = length
-        """The content-length; -1: none, the body ends at NUL."""
         self.prepared = prepared
 
 
@@ -74,12 +72,14 @@ PART = Section("part of a body", {})
 ACK_BY_ID = Section("ACK by id", {})
 
 Event = tuple[Section, bytes | None, bytes | None]
+Prepare = Callable[[dict[str, str], bytes | None], Any]
+"""Given the headers and, if they need no unescaping and none is repeated, their lines as they stood on the wire. May raise Malformed."""
 
 
 class Parser:
     """Incremental. `commands` are those that the peer may send at present, `otherwise` says why another one is refused."""
 
-    def __init__(self, limits: Limits, commands: frozenset[str], prepare: Callable[[dict[str, str]], Any] | None = None) -> None:
+    def __init__(self, limits: Limits, commands: frozenset[str], prepare: Prepare | None = None) -> None:
         self.version = "1.0"
         """What the peer speaks, to be set once agreed; until then nothing is unescaped."""
         self.commands = commands
@@ -92,11 +92,11 @@ class Parser:
         self._kept = b""
         self._section: Section | None = None
         self._receipt: bytes | None = None
+        self._length = -1
         self._body = bytearray()
         self._sections: dict[bytes, Section] = {}
-        self._unsized: dict[bytes, Section] = {}
-        # How the last SEND section began up to its receipt's value, how it went on, and what it was. Matches no frame at first.
-        self._expected: tuple[bytes, bytes, Section | None] = b"\0", b"", None
+        # How the last SEND section began up to its receipt's value, how it went on, what it was and its length. Matches no frame at first.
+        self._expected: tuple[bytes, bytes, Section | None, int] = b"\0", b"", None, -1
 
     @property
     def kept_octets(self) -> int:
@@ -109,7 +109,6 @@ class Parser:
         self._section = self._receipt = None
         self._body = bytearray()
         self._sections.clear()
-        self._unsized.clear()
 
     def events(self, data: bytes) -> Generator[Event, None, None]:
         """What `data` completes; see the theory of operation. Long because it is the hot loop: one pass over positions of one buffer."""
@@ -117,8 +116,8 @@ class Parser:
         position, size = 0, len(buffer)
         large = self._large
         header_octets_max = self._limits.header_octets_max
-        find, startswith, sections = buffer.find, buffer.startswith, self._sections
-        before, after, expected = self._expected
+        find, startswith = buffer.find, buffer.startswith
+        before, after, expected, expected_length = self._expected
         may_send = "SEND" in self.commands
         acks_by_id = self.version == "1.2" and "ACK" in self.commands
         try:
@@ -135,10 +134,10 @@ class Parser:
                         if startswith(after, stop):
                             receipt = buffer[start:stop]
                             if receipt.isalnum():
-                                section = expected
+                                section, length = expected, expected_length
                                 start = stop + len(after)
                     else:
-                        section = expected
+                        section, length = expected, expected_length
                 if section is not None:
                     pass
                 elif startswith(b"SEND\n", position):
@@ -154,14 +153,13 @@ class Parser:
                             block = buffer[position:at] + buffer[stop:end]
                         else:
                             block = buffer[position:end]
-                        if receipt is None or receipt.isalnum():
-                            section = sections.get(block)
-                            if section is None and may_send and b"\r" not in block and b"\0" not in block:
-                                section = self._new_section(block, receipt)
+                        if may_send and (receipt is None or receipt.isalnum()) and b"\r" not in block and b"\0" not in block:
+                            section, length = self._send_section(block, receipt)
+                            expected, expected_length = section, length
                             if receipt is None:
-                                before, after, expected = buffer[position:start], b"", section
+                                before, after = buffer[position:start], b""
                             else:
-                                before, after, expected = buffer[position : at + 9], buffer[stop:start], section
+                                before, after = buffer[position : at + 9], buffer[stop:start]
                 elif acks_by_id and startswith(b"ACK\nid:", position):
                     found = _ACK_BY_ID.match(buffer, position)
                     if found is not None:
@@ -179,13 +177,12 @@ class Parser:
                     read = self._read_header(buffer, position)
                     if read is None:
                         break
-                    section, receipt, start = read
-                length = section.length
+                    section, receipt, length, start = read
                 if length >= 0:
                     stop = start + length
                     if stop < size and length <= large:
                         if buffer[stop]:
-                            raise _too_long(section, receipt)
+                            raise _too_long(section, length, receipt)
                         position = stop + 1
                         yield section, receipt, buffer[start:stop]
                         continue
@@ -195,16 +192,16 @@ class Parser:
                         position = stop + 1
                         yield section, receipt, buffer[start:stop]
                         continue
-                self._section, self._receipt, self.body_octets = section, receipt, 0
+                self._section, self._receipt, self._length, self.body_octets = section, receipt, length, 0
                 ready, position = self._take_body(buffer, start)
                 yield from ready
         finally:
             self._kept = buffer[position:]
-            self._expected = before, after, expected
+            self._expected = before, after, expected, expected_length
 
     # -- header sections ----------------------------------------------------------------------------------------------------------------
-    def _read_header(self, buffer: bytes, position: int) -> tuple[Section, bytes | None, int] | None:
-        """The section that starts at `position`, SEND's receipt, and where the body starts; None: not complete yet."""
+    def _read_header(self, buffer: bytes, position: int) -> tuple[Section, bytes | None, int, int] | None:
+        """The section that starts at `position`, SEND's receipt, the content-length, and where the body starts; None: not complete yet."""
         self._check_command(buffer[position : position + COMMAND_OCTETS_MAX + 2])
         limit = position + self._limits.header_octets_max
         end = buffer.find(b"\n\n", position, limit)
@@ -237,42 +234,42 @@ class Parser:
             shown = "".join(letter if letter.isprintable() else "?" for letter in command)
             raise Malformed(f"'{shown}' {self.otherwise}")
 
-    def _section_of(self, block: bytes) -> tuple[Section, bytes | None]:
-        if not block.startswith((b"SEND\n", b"SEND\r\n")):
-            command, headers = self._parse(block, None)
-            length = self._length(headers.get("content-length"), None)
-            if length > 0 and command not in WITH_BODY:
-                raise Malformed(f"{command} may not have a body", _wire(headers.get("receipt"), self.version))
-            return Section(command, headers, length), None
-        block, receipt = self._cut(block, b"\nreceipt:")
-        self._check_receipt(receipt)
-        return self._sections.get(block) or self._new_section(block, receipt), receipt
+    def _section_of(self, block: bytes) -> tuple[Section, bytes | None, int]:
+        if block.startswith((b"SEND\n", b"SEND\r\n")):
+            block, receipt = self._cut(block, b"\nreceipt:")
+            self._check_receipt(receipt)
+            section, length = self._send_section(block, receipt)
+            return section, receipt, length
+        command, headers = self._parse(block, None)
+        value = headers.get("content-length")
+        length = -1 if value is None else self._length_of(value.encode(), None)
+        if length > 0 and command not in WITH_BODY:
+            raise Malformed(f"{command} may not have a body", _wire(headers.get("receipt"), self.version))
+        return Section(command, headers), None, length
 
-    def _new_section(self, block: bytes, receipt: bytes | None) -> Section:
-        """A SEND section not met before. Those that differ in nothing but the length share headers and what was prepared."""
-        unsized, value = self._cut(block, b"\ncontent-length:")
-        length = self._length(value.decode("utf-8", "replace") if value is not None else None, receipt)
-        known = self._unsized.get(unsized)
-        if known is None:
-            command, headers = self._parse(unsized, receipt)
+    def _send_section(self, block: bytes, receipt: bytes | None) -> tuple[Section, int]:
+        """A SEND section without its receipt: what it says besides the length, met before or new, and the length."""
+        block, value = self._cut(block, b"\ncontent-length:")
+        length = -1 if value is None else self._length_of(value, receipt)
+        section = self._sections.get(block)
+        if section is None:
+            command, headers = self._parse(block, receipt)
             headers.pop("content-length", None)
             headers.pop("receipt", None)
-            try:
-                prepared = self._prepare(headers) if self._prepare is not None else None
-            except Malformed as malformed:
-                malformed.receipt = receipt
-                raise
-            known = Section(command, headers, -1, prepared)
-            if len(unsized) <= self._limits.section_octets_max:
-                if len(self._unsized) >= self._limits.sections_max:
-                    self._unsized.clear()
-                self._unsized[unsized] = known
-        section = known if length < 0 else Section(known.command, known.headers, length, known.prepared)
-        if len(block) <= self._limits.section_octets_max:
-            if len(self._sections) >= self._limits.sections_max:
-                self._sections.clear()
-            self._sections[block] = section
-        return section
+            # As many lines and colons as headers: nothing was repeated, left out or escaped, the lines can be stored as they are.
+            plain = block.count(b"\n") == block.count(b":") == len(headers) and b"\\" not in block and b"\r" not in block
+            section = Section(command, headers)
+            if self._prepare is not None:
+                try:
+                    section.prepared = self._prepare(headers, block[5:] if plain and self.version != "1.0" else None)
+                except Malformed as malformed:
+                    malformed.receipt = receipt
+                    raise
+            if len(block) <= self._limits.section_octets_max:
+                if len(self._sections) >= self._limits.sections_max:
+                    self._sections.clear()
+                self._sections[block] = section
+        return section, length
 
     def _cut(self, block: bytes, name: bytes) -> tuple[bytes, bytes | None]:
         """The block without the first line called `name`, and that line's value as on the wire."""
@@ -297,10 +294,8 @@ class Parser:
         except UnicodeDecodeError:
             raise Malformed("the headers of SEND are not valid UTF-8") from None
 
-    def _length(self, value: str | None, receipt: bytes | None) -> int:
-        if value is None:
-            return -1
-        if not (value.isascii() and value.isdigit() and len(value) <= 18):
+    def _length_of(self, value: bytes, receipt: bytes | None) -> int:
+        if not value.isdigit() or len(value) > 18:
             raise Malformed("header content-length is not a number of octets", receipt)
         length = int(value)
         if length > self._limits.body_octets_max:
@@ -322,6 +317,13 @@ class Parser:
         headers: dict[str, str] = {}
         version = "1.2" if command in UNESCAPED else self.version
         special = b"\\" in block or b"\r" in block or version == "1.0"
+        if not special and block.count(b":") == len(lines):
+            pairs = [line.split(":") for line in lines]
+            if all(len(pair) == 2 and pair[0] for pair in pairs):
+                headers = dict(pairs)
+                if len(headers) == len(pairs):
+                    return command, headers
+                headers = {}  # repeated ones: the loop below keeps the first
         for number, line in enumerate(lines, 1):
             name, colon, value = line.partition(":")
             if special:
@@ -348,18 +350,18 @@ class Parser:
         """Take what `buffer` has of the body under way; the events that this completes, and where the next frame starts."""
         section, limits, size = self._section, self._limits, len(buffer)
         assert section is not None
-        stop = start + section.length - self.body_octets if section.length >= 0 else buffer.find(b"\0", start)
+        stop = start + self._length - self.body_octets if self._length >= 0 else buffer.find(b"\0", start)
         ended = 0 <= stop < size
         if not ended:
             stop = size
         elif buffer[stop]:
-            raise _too_long(section, self._receipt)
+            raise _too_long(section, self._length, self._receipt)
         self.body_octets += stop - start
         self._body += memoryview(buffer)[start:stop]
         self._check_body(section)
         ready: list[Event] = []
         large = self._large
-        if section.length > large or self.body_octets > large:
+        if self._length > large or self.body_octets > large:
             while len(self._body) > large or (ended and self._body):
                 ready.append((PART, None, bytes(self._body[: limits.part_octets_max])))
                 del self._body[: limits.part_octets_max]
@@ -381,8 +383,8 @@ class Parser:
             raise Malformed(f"the body is larger than the {self._limits.body_octets_max} octets allowed", self._receipt)
 
 
-def _too_long(section: Section, receipt: bytes | None) -> Malformed:
-    return Malformed(f"the body of {section.command} does not end with NUL after its content-length of {section.length}", receipt)
+def _too_long(section: Section, length: int, receipt: bytes | None) -> Malformed:
+    return Malformed(f"the body of {section.command} does not end with NUL after its content-length of {length}", receipt)
 
 
 def _wire(value: str | None, version: str) -> bytes | None:

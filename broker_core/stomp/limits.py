@@ -39,7 +39,7 @@ class Limits:
     unconfirmed_octets_max: int = 1024 * 1024
     """Their octets (R20)."""
     subscriber_unconfirmed_factor: int = 16
-    """A connection with subscriptions cannot be paused, its ACKs would stay unread: it may go so many times further, up to an ERROR (R20)."""
+    """A connection with subscriptions cannot be paused, its ACKs would stay unread: it may go so many times further, then ERROR (R20)."""
     connect_ms_max: int = 30_000
     """From the opened socket to CONNECT."""
     heart_beat_ms_min: int = 1000

@@ -57,16 +57,19 @@ def address_of(destination: str) -> str:
 
 
 # -- SEND ---------------------------------------------------------------------------------------------------------------------------
-def outgoing(headers: dict[str, str], client_id: str) -> tuple[str, Header]:
-    """The address and the shared part of messages sent with these headers. Raises Malformed, naming header and value."""
+def outgoing(headers: dict[str, str], lines: bytes | None, client_id: str) -> tuple[str, Header]:
+    """The address and the shared part of messages sent with these headers, whose `lines` are given if they are in canonical form already.
+    Raises Malformed, naming header and value."""
     destination = headers.get("destination")
     if destination is None:
         raise Malformed("SEND needs header destination")
     address = address_of(destination)
     if "transaction" in headers or "delay" in headers:
         raise Malformed(f"header {'transaction' if 'transaction' in headers else 'delay'} of SEND is not supported yet")
+    if lines is None or not BROKERS_OWN.isdisjoint(headers):
+        lines = canonical({name: value for name, value in headers.items() if name not in BROKERS_OWN})
     header = Header(
-        canonical({name: value for name, value in headers.items() if name not in BROKERS_OWN}),
+        lines,
         _priority(headers["priority"]) if "priority" in headers else 4,
         _reliability(headers),
         _instant(headers["expires"]) if "expires" in headers else 0,

@@ -47,8 +47,6 @@ def parse(parser: Parser, stream: bytes, cut: Cut = whole) -> list[Frame]:
                 frames.append(Frame("ACK", {"id": body.decode()}))
                 continue
             headers = dict(section.headers)
-            if section.command == "SEND" and section.length >= 0:
-                headers["content-length"] = str(section.length)
             if receipt is not None:
                 headers["receipt"] = receipt.decode()
             octets = body if body is not None else b"".join(parts)
