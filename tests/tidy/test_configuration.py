@@ -23,7 +23,7 @@ def test_a_number_out_of_bounds_is_refused_by_name(setting, beyond: str) -> None
         BrokerConfig.from_env({variable_of(setting): str(value)})
 
 
-@pytest.mark.parametrize("text", ["", " ", "ten", "1e3", "-1", "1.5", "1 MB", "0x10", "١", "9" * 30])
+@pytest.mark.parametrize("text", ["", " ", "ten", "1e3", "-1", "1.5", "1 MB", "0x10", "\u0661", "9" * 30])
 def test_what_is_no_whole_number_is_refused_or_is_the_default(text: str) -> None:
     if text.strip():
         with pytest.raises(ConfigError, match="SURETY_HTTP_PORT"):
