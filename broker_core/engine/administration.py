@@ -171,8 +171,14 @@ def destroy(shard: Shard, destination: Destination) -> None:
 
 
 def _expire(shard: Shard, command: Control) -> Answer:
+    """Expired messages of every destination; in the dead message queue the end of the retention is an expiration like others (`retain`)."""
     sweep_expired(shard)
     return {"upto": shard.expiry_upto}
+
+
+def _ledger(shard: Shard, command: Control) -> Answer:
+    """The ledger's age and size are the store's affair: the host trims it; the engine only says that the request was taken."""
+    return {"taken": True}
 
 
 def _reap(shard: Shard, command: Control) -> Answer:
@@ -204,5 +210,7 @@ _VERBS: dict[str, Callable[[Shard, Control], Answer]] = {
     "purge": _purge,
     "destroy": _destroy,
     "expire": _expire,
+    "retain": _expire,
     "reap": _reap,
+    "ledger": _ledger,
 }

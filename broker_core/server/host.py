@@ -15,7 +15,7 @@ from typing import Any, Protocol
 
 from broker_core.engine import Engine
 from broker_core.engine.commands import Command, PageLoaded, SegmentCompacted, SegmentDropped, Send
-from broker_core.engine.effects import Checkpoint, Commit, CompactSegment, DropSegment, Effects, Maintenance, Output, Read
+from broker_core.engine.effects import Checkpoint, Commit, CompactSegment, DestinationDestroyed, DropSegment, Effects, Maintenance, Output, Read
 from broker_core.store import SpaceExhausted, Store
 
 from .clock import Clock
@@ -82,6 +82,10 @@ class Host:
         self._open_octets = 0
         self._open_sends = 0
         self._held: list[Command] = []
+        """Sends that wait for disk space (R21)."""
+        self._held_octets: dict[int, int] = {}
+        self.destroyed = False
+        """A destination was destroyed since this was last reset: statistics of it must go."""
         self._report_seconds = report_seconds
         self._next_report = 0.0
         self._reporting = False
@@ -102,17 +106,25 @@ class Host:
         for command in commands:
             if command.__class__ is Send:
                 if low:
-                    self._held.append(command)
+                    self._hold(command)  # type: ignore[arg-type]
                     continue
                 self._open_octets += command.message.size  # type: ignore[union-attr]
                 self._open_sends += 1
             apply(command, now)
         self._wanted.set()
 
+    def _hold(self, send: Send) -> None:
+        self._held.append(send)
+        self._held_octets[send.peer] = self._held_octets.get(send.peer, 0) + send.message.size
+
+    def held_octets(self, peer: int) -> int:
+        """Of this peer's sends that wait for disk space."""
+        return self._held_octets.get(peer, 0)
+
     @property
     def congested(self) -> bool:
-        """The open batch is large enough: whoever sends should not be read from until `resume`."""
-        return self._open_octets > OPEN_OCTETS_MAX or self._open_sends > OPEN_SENDS_MAX
+        """The open batch is large enough, or there is no disk space: whoever sends should not be read from until `resume`."""
+        return self._space.low or self._open_octets > OPEN_OCTETS_MAX or self._open_sends > OPEN_SENDS_MAX
 
     def wait_for_flush(self, receiver: Receiver) -> None:
         self._waiting.append(receiver)
@@ -165,7 +177,7 @@ class Host:
             self._release_held()
             effects = self._engine.flush(self._clock.now(), report=self._report_due())
             self._open_octets = self._open_sends = 0
-            if self._waiting:
+            if self._waiting and not self._space.low:
                 waiting, self._waiting = self._waiting, []
                 for receiver in waiting:
                     receiver.resume()
@@ -238,18 +250,20 @@ class Host:
     def _release_held(self) -> None:
         """Sends that waited for disk space go on when there is some."""
         if self._held and not self._space.low:
-            held, self._held = self._held, []
+            held, self._held, self._held_octets = self._held, [], {}
             self.submit(held)
 
     # -- after the commit -----------------------------------------------------------------------------------------------------------------
     def _perform(self, effects: Effects) -> None:
+        if effects.commit is not None and any(isinstance(d, DestinationDestroyed) for d in effects.commit.definitions):
+            self.destroyed = True
         for read in effects.reads:
-            self._spawn(self._read(read))
+            self.spawn(self._read(read))
         for step in effects.maintenance:
-            self._spawn(self._maintain(step))
+            self.spawn(self._maintain(step))
         if effects.checkpoint is not None or effects.statistics:
             self._reporting = True
-            self._spawn(self._report(effects))
+            self.spawn(self._report(effects))
 
     def _report_due(self) -> bool:
         """At most one report at a time, and as seldom as configured; never more than a tenth of the time goes into them."""
@@ -292,7 +306,7 @@ class Host:
         else:
             await self._store.sweep_retained(step)
 
-    def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
+    def spawn(self, work: Coroutine[Any, Any, None]) -> None:
         task = asyncio.create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._done)

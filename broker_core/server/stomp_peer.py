@@ -101,8 +101,16 @@ class StompPeer(asyncio.Protocol):
         host = self._node.host
         host.submit(commands)
         if host.congested and not self._congested:
+            if self._connection.subscribed and host.held_octets(self._number):
+                self._limit_held(host.held_octets(self._number))
+                return
             self._congested = True
             host.wait_for_flush(self)
+
+    def _limit_held(self, octets: int) -> None:
+        """A connection with subscriptions is read on, for its ACKs; its sends may wait for disk space up to a limit (R20)."""
+        if octets > self._node.config.unconfirmed_octets_max:
+            self._connection.refuse(f"the broker has no disk space and keeps no more than {octets} octets of this connection waiting")
 
     def resume(self) -> None:
         self._congested = False

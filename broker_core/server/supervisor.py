@@ -170,9 +170,19 @@ class _Term:
             waiting = await self._store.control_requests()
             new = [r for r in waiting if r.request not in self._asked]
             self._asked = {r.request for r in waiting}
+            for request in new:
+                if request.verb == "ledger":
+                    self._host.spawn(self._trim_ledger())
             if new:
                 self._host.submit([Control(r.request, r.verb, r.address, r.arguments, r.deadline) for r in new])
             await asyncio.sleep(CONTROL_SECONDS)
+
+    async def _trim_ledger(self) -> None:
+        """Ledger segments beyond age or size go (R26)."""
+        before = int(time.time() * 1000) - self._config.ledger_retention_days * 86_400_000
+        dropped = await self._store.trim_ledger(before, self._config.ledger_octets_max)
+        if dropped:
+            log.info("Dropped %d ledger segments beyond %d days or %d octets", dropped, self._config.ledger_retention_days, self._config.ledger_octets_max)
 
     async def _measure_lag(self) -> None:
         while True:
@@ -182,7 +192,9 @@ class _Term:
 
     async def _publish(self, effects: Effects) -> None:
         await self._operators.write_statistics(effects.statistics)
-        await self._operators.forget_destroyed()
+        if self._host.destroyed:
+            self._host.destroyed = False
+            await self._operators.forget_destroyed()
 
 
 class _Source:

@@ -108,6 +108,11 @@ class Connection:
         )
 
     @property
+    def subscribed(self) -> bool:
+        """It has subscriptions, so its ACKs must go on being read."""
+        return bool(self._subscriptions)
+
+    @property
     def kept_octets(self) -> int:
         """Octets received and held."""
         return self._parser.kept_octets + len(self._early)
