@@ -93,7 +93,7 @@ class Node(bootsteps.StartStopStep):  # type: ignore[misc]  # celery has no type
         # Imported here, so that the rooms behind it load in this process only, and after Celery has set up logging.
         from broker_core.server.supervisor import serve
 
-        # Messages form no cycles, and there are many: looking for cycles among them at every 700 allocations cost a tenth of the node's time.
+        # Messages form no cycles, and there are many: to look for cycles among them at every 700 allocations cost a tenth of the time.
         gc.freeze()
         gc.set_threshold(COLLECT_AFTER, 50, 100)
         await serve(self._config, self._stop, lambda: log.info("The node holds the lease and serves."))
