@@ -318,12 +318,14 @@ class Parser:
         version = "1.2" if command in UNESCAPED else self.version
         special = b"\\" in block or b"\r" in block or version == "1.0"
         if not special and block.count(b":") == len(lines):
-            pairs = [line.split(":") for line in lines]
-            if all(len(pair) == 2 and pair[0] for pair in pairs):
-                headers = dict(pairs)
-                if len(headers) == len(pairs):
-                    return command, headers
-                headers = {}  # repeated ones: the loop below keeps the first
+            # Most likely one colon in each line: split them all at C's speed. What is repeated or wrong is left to the loop below.
+            try:
+                headers = dict([line.split(":") for line in lines])
+            except ValueError:
+                headers = {}
+            if len(headers) == len(lines) and "" not in headers:
+                return command, headers
+            headers = {}
         for number, line in enumerate(lines, 1):
             name, colon, value = line.partition(":")
             if special:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from broker_core.engine.commands import Settle
 from broker_core.engine.effects import Delivered
 from broker_core.engine.message import Encoding, Message, StoredBody
 
@@ -28,6 +29,8 @@ class Link:
         self.presettled = acknowledge is Acknowledge.AUTO
         self.delivered = 0
         """The highest tag that was delivered."""
+        self.last_settle: Settle | None = None
+        """The command that the last acknowledgement became, if another one can be added to it."""
         self._version = version
         self._destination = destination
         self._acked = version == "1.2" and acknowledge is not Acknowledge.AUTO

@@ -20,6 +20,8 @@ from .mapping import Acknowledge, quoted, subscribing
 
 LINKS_PER_PEER = 65536
 """The engine's number of a link is peer * 65536 + n: so many links can be told apart on one connection."""
+DIGITS_MAX = 18
+"""More would not fit the engine's 64-bit numbers."""
 
 
 class Unsubscribed:
@@ -117,16 +119,17 @@ class Subscriptions:
         """1.2: `ack` is what the MESSAGE's ack header said, `<number>.<tag>`."""
         number, _, digits = ack.partition(b".")
         link = self._by_number.get(number)
-        if not digits.isdigit() or len(digits) > 18:
-            raise Malformed(f"id {quoted(ack.decode('utf-8', 'replace'))} names no delivery of this connection")
-        tag = int(digits)
-        if link is not None and 0 < tag <= link.delivered:
-            self._settle(link, tag, outcome, token, commands)
-        elif link is None and number.isdigit() and len(number) <= 18 and 0 < int(number) <= self._count:
-            if token is not None:
-                raise Malformed(f"id {quoted(ack.decode())} is of a subscription that is closed: the message went back to its queue")
-        else:
-            raise Malformed(f"id {quoted(ack.decode())} names no delivery of this connection")
+        if digits.isdigit() and len(digits) <= DIGITS_MAX:
+            if link is not None:
+                tag = int(digits)
+                if 0 < tag <= link.delivered:
+                    self._settle(link, tag, outcome, token, commands)
+                    return
+            elif number.isdigit() and len(number) <= DIGITS_MAX and 0 < int(number) <= self._count:
+                if token is not None:
+                    raise Malformed(f"id {quoted(ack.decode())} is of a subscription that is closed: the message went back to its queue")
+                return
+        raise Malformed(f"id {quoted(ack.decode('utf-8', 'replace'))} names no delivery of this connection")
 
     def settle(self, command: str, headers: dict[str, str], token: Receipt | None, commands: list[Any]) -> None:
         """ACK or NACK with the headers of its version."""
@@ -162,16 +165,17 @@ class Subscriptions:
 
     def _settle(self, link: Link, tag: int, outcome: Outcome, token: Receipt | None, commands: list[Any]) -> None:
         """One Settle for a run of acknowledgements of a link: clients send them in bursts, the engine takes them as one."""
-        last = commands[-1] if commands else None
-        if token is None and last.__class__ is Settle and last.link == link.link and last.outcome is outcome and last.token is None:
+        last = link.last_settle
+        if last is not None and token is None and commands and commands[-1] is last and last.outcome is outcome:
             if not link.cumulative:
                 last.tags.append(tag)  # type: ignore[attr-defined]  # the list made below
             elif tag > last.upto:
                 last.upto = tag
-        elif link.cumulative:
-            commands.append(Settle(self._peer, link.link, (), tag, outcome, token))
         elif link.presettled:
             if token is not None:
                 commands.append(Sync(self._peer, token))
         else:
-            commands.append(Settle(self._peer, link.link, [tag], 0, outcome, token))
+            tags, upto = ((), tag) if link.cumulative else ([tag], 0)
+            settle = Settle(self._peer, link.link, tags, upto, outcome, token)
+            link.last_settle = settle if token is None else None
+            commands.append(settle)
