@@ -28,11 +28,13 @@ from .refusal import CannotStart
 
 PYTHON = [sys.executable, "-u"]
 MANAGE = str(Path(__file__).parents[2] / "manage.py")
-CELERY_WORKER = ["--pool", "solo", "--without-gossip", "--without-mingle", "--without-heartbeat", "--loglevel", "INFO"]
+CELERY_WORKER = ["--pool", "solo", "--without-gossip", "--without-mingle", "--without-heartbeat"]
 CELERY = [*PYTHON, "-m", "celery", "--quiet"]  # no banner
-NODE_COMMAND = [*CELERY, "-A", "broker_core.worker", "worker", *CELERY_WORKER, "--queues", NODE_QUEUE, "-n", "node@%h"]
+QUIET = ["--loglevel", "WARNING"]  # two lines for each of 15,000 tasks a day say nothing
+NODE_COMMAND = [*CELERY, "-A", "broker_core.worker", "worker", *CELERY_WORKER, "--queues", NODE_QUEUE, "-n", "node@%h", "-l", "INFO"]
 FIRST_DEADLINE, SECOND_DEADLINE, LAST_DEADLINE = 15.0, 17.0, 19.5
-READY_POLL_SECONDS = 0.5
+READY_POLL_SECONDS, READY_POLL_SECONDS_MAX = 0.25, 5
+"""Ever more seldom: each answer that it is not ready is a line in the web's log."""
 STILL_SECONDS = 15
 """After this long without a ready node, say what is being waited for."""
 
@@ -40,11 +42,11 @@ STILL_SECONDS = 15
 def roles(config: BrokerConfig) -> dict[str, Role]:
     """All but the database, in the order in which they start."""
     tasks = [*CELERY, "-A", "console.celery"]
-    schedule = ["--pidfile", "", "--loglevel", "INFO", "--schedule", str(config.home / "run" / "beat-schedule")]
+    schedule = [*QUIET, "--pidfile", "", "--schedule", str(config.home / "run" / "beat-schedule")]
     listen = ["--host", config.bind, "--port", str(config.http_port), "--lifespan", "off", "--no-access-log", "--no-server-header"]
     return {
         "node": Role("node", NODE_COMMAND),
-        "worker": Role("worker", [*tasks, "worker", *CELERY_WORKER, "--queues", TASKS_QUEUE, "-n", "tasks@%h"]),
+        "worker": Role("worker", [*tasks, "worker", *CELERY_WORKER, "--queues", TASKS_QUEUE, "-n", "tasks@%h", *QUIET]),
         "beat": Role("beat", [*tasks, "beat", *schedule]),
         "web": Role("web", [*PYTHON, "-m", "uvicorn", "console.asgi:application", *listen, "--timeout-graceful-shutdown", "5"]),
     }
@@ -113,7 +115,7 @@ class Supervisor:
 
     async def _announce(self) -> None:
         config, began = self._config, time.monotonic()
-        patient = True
+        patient, pause = True, READY_POLL_SECONDS
         while not self._stop.is_set():
             ready, reason = await is_ready(config)
             if ready:
@@ -126,7 +128,8 @@ class Supervisor:
                 patient = False
                 say(f"not ready yet: {reason}")
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._stop.wait(), READY_POLL_SECONDS)
+                await asyncio.wait_for(self._stop.wait(), pause)
+            pause = min(1.2 * pause, READY_POLL_SECONDS_MAX)
 
     async def _stop_all(self) -> bool:
         began = time.monotonic()
