@@ -33,8 +33,8 @@ class Settings:
     def as_dict(self) -> dict[str, Any]:
         return asdict(self)
 
-    @classmethod
-    def problem(cls, values: dict[str, Any]) -> str:
+    @staticmethod
+    def problem(values: dict[str, Any]) -> str:
         """A sentence that says what is wrong with `values`, or nothing."""
         for name, value in values.items():
             if name not in BOUNDS:
@@ -42,7 +42,7 @@ class Settings:
             kind, low, high = BOUNDS[name]
             if type(value) is not kind and not (kind is float and type(value) is int):
                 return f"{name} must be {'true or false' if kind is bool else 'a number'}"
-            if not low <= value <= high:
+            if not (isinstance(value, int | float) and low <= value <= high):
                 return f"{name} must lie between {low} and {high}"
         return ""
 

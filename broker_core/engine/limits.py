@@ -4,6 +4,8 @@ from dataclasses import dataclass
 
 from .destination import Settings
 
+DEFAULTS = Settings()
+
 
 @dataclass(slots=True, frozen=True)
 class Limits:
@@ -25,7 +27,7 @@ class Limits:
     reap_ms: int = 120_000
     """An automatic destination without consumers and messages for so long is destroyed (Open MQ's imq.autocreate.reaptime)."""
     auto_create: bool = True
-    settings: Settings = Settings()
+    settings: Settings = DEFAULTS
     """Of destinations that nobody set otherwise."""
     expiry_rows: int = 1000
     """Rows an expiry sweep looks at in one read."""

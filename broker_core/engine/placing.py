@@ -112,7 +112,7 @@ def place(shard: Shard, destination: Destination, message: Message, *, copied: b
             subscription.dirty = True
             batch.dirty[subscription] = None
         cursor = subscription.cursors[index]
-        if cursor.loaded == position and not copied and _has_room(shard, cursor, message.size):  # type: ignore[union-attr]
+        if cursor.loaded == position and not copied and _has_room(shard, cursor, message.size):  # type: ignore[union-attr,arg-type]
             cursor.ready.append(message)  # type: ignore[union-attr]
             cursor.loaded = position + 1  # type: ignore[union-attr]
             cursor.octets += message.size  # type: ignore[union-attr]

@@ -20,7 +20,5 @@ class Clock:
 
     def now(self) -> int:
         """Never decreasing."""
-        now = int(time.monotonic() * 1000) + self._offset
-        if now > self._last:
-            self._last = now
+        self._last = max(self._last, int(time.monotonic() * 1000) + self._offset)
         return self._last

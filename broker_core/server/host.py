@@ -106,9 +106,9 @@ class Host:
         for command in commands:
             if command.__class__ is Send:
                 if low:
-                    self._hold(command)  # type: ignore[arg-type]
+                    self._hold(command)
                     continue
-                self._open_octets += command.message.size  # type: ignore[union-attr]
+                self._open_octets += command.message.size
                 self._open_sends += 1
             apply(command, now)
         self._wanted.set()

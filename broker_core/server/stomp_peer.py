@@ -11,7 +11,8 @@ from typing import cast
 from broker_core.engine.commands import Command, Send, Start, Stop
 from broker_core.engine.effects import Delivered, Output
 from broker_core.engine.message import VOLATILE, StoredBody
-from broker_core.stomp.connection import BodyPart, Connection, Event, Login
+from broker_core.stomp.login import Login
+from broker_core.stomp.connection import BodyPart, Connection, Event
 from broker_core.store import SpaceExhausted
 
 from .listening import Node
@@ -145,12 +146,12 @@ class StompPeer(asyncio.Protocol):
                 elif isinstance(event, Send) and event.message.body is None:
                     await self._finish_body(event)
                 else:
-                    self._submit([cast(Command, event)])
+                    self._submit([event])
         except SpaceExhausted:
             self._connection.refuse("the broker has no disk space for this message; send it again later")
         except asyncio.CancelledError:
             raise
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001  # whatever it is, the node cannot go on: host.run raises it
             self._node.host.fail(error)
         finally:
             self._chain = None
@@ -198,7 +199,7 @@ class StompPeer(asyncio.Protocol):
         self._flush()
         for output in outputs:
             if output.__class__ is Delivered:
-                for message in output.messages:  # type: ignore[union-attr]
+                for message in output.messages:
                     # Framed: from now on the body of a stored message is only in the store (see engine.subscription).
                     if message.header.lane < VOLATILE and message.body.__class__ is bytes:
                         message.body = None
@@ -211,7 +212,7 @@ class StompPeer(asyncio.Protocol):
             return
         for piece in self._connection.data_to_send():
             if self._streaming is None and piece.__class__ is bytes:
-                transport.write(cast(bytes, piece))
+                transport.write(piece)
             else:
                 self._outgoing.append(piece)
                 if self._streaming is None:
@@ -227,18 +228,22 @@ class StompPeer(asyncio.Protocol):
                 if isinstance(piece, bytes):
                     self._transport.write(piece)
                     continue
-                async for chunk in self._node.store.read_body(piece.body):
-                    await self._writable.wait()
-                    if self._transport is None:
-                        return
-                    self._transport.write(chunk)
+                await self._stream_body(piece)
         except asyncio.CancelledError:
             raise
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001  # as above
             self._node.host.fail(error)
         finally:
             self._streaming = None
         self._flush()
+
+    async def _stream_body(self, body: StoredBody) -> None:
+        async for chunk in self._node.store.read_body(body.body):
+            await self._writable.wait()
+            transport = self._transport
+            if transport is None:
+                return
+            transport.write(chunk)
 
     # -- time ---------------------------------------------------------------------------------------------------------------------------
     def _arm(self) -> None:

@@ -117,7 +117,8 @@ class _Term:
         accounts = Accounts(_Source(self._operators))
         self._node = Node(config, self._host, self._store, clock, accounts, self._metrics, f"Surety/{__version__}", found.instance)
         running = asyncio.create_task(self._host.run(), name="host")
-        tasks = [running, *(asyncio.create_task(work) for work in (self._watch_lease(), self._tell_status(), self._take_requests(), self._measure_lag()))]
+        beside = (self._watch_lease(), self._tell_status(), self._take_requests(), self._measure_lag())
+        tasks = [running, *(asyncio.create_task(work) for work in beside)]
         try:
             await self._node.listen(StompPeer)
             log.info("Serving epoch %d: recovered in %.2f s, %d ledger rows replayed", self._lease.epoch, time.monotonic() - began, len(found.ledger))
@@ -182,7 +183,7 @@ class _Term:
         before = int(time.time() * 1000) - self._config.ledger_retention_days * 86_400_000
         dropped = await self._store.trim_ledger(before, self._config.ledger_octets_max)
         if dropped:
-            log.info("Dropped %d ledger segments beyond %d days or %d octets", dropped, self._config.ledger_retention_days, self._config.ledger_octets_max)
+            log.info("Dropped %d ledger segments beyond their age or size", dropped)
 
     async def _measure_lag(self) -> None:
         while True:

@@ -26,6 +26,9 @@ ON CONFLICT (shard, destination) DO UPDATE SET address = EXCLUDED.address, depth
     settled_total = EXCLUDED.settled_total, dead_total = EXCLUDED.dead_total, expired_total = EXCLUDED.expired_total,
     redelivered_total = EXCLUDED.redelivered_total, oldest_at = EXCLUDED.oldest_at, state = EXCLUDED.state, at = EXCLUDED.at
 """
+_COLUMNS = (
+    "destination", "address", "depth", "octets", "consumers", "unsettled", "accepted", "settled", "dead", "expired", "redelivered", "oldest_at", "state",
+)
 _FORGET = """
 DELETE FROM surety.destination_statistics s WHERE shard = %s AND NOT EXISTS
     (SELECT FROM surety.destination d WHERE d.shard = s.shard AND d.destination = s.destination AND d.destroyed_at IS NULL)
@@ -56,10 +59,7 @@ class OperatorTables:
         """Upsert what changed."""
         columns = [
             [getattr(row, name) for row in rows]
-            for name in (
-                "destination", "address", "depth", "octets", "consumers", "unsettled", "accepted", "settled", "dead", "expired",
-                "redelivered", "oldest_at", "state",
-            )  # fmt: skip
+            for name in _COLUMNS
         ]
         await self._execute(_STATISTICS, [self._shard, *columns])
 
@@ -80,7 +80,7 @@ class OperatorTables:
         if "\0" in name:
             return None
         rows = await self._execute(_ACCOUNT, [name])
-        return rows[0] if rows else None  # type: ignore[return-value]
+        return rows[0] if rows else None
 
     async def data_folder(self) -> str:
         """The server's data folder; empty if we may not know it."""
