@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from psycopg import AsyncConnection
 
@@ -14,7 +15,7 @@ from .queries import QUERIES
 
 
 async def write_checkpoint(
-    connection: AsyncConnection[tuple[object, ...]], fence: Fence, checkpoint: Checkpoint, open_segment: OpenSegment
+    connection: AsyncConnection[Any], fence: Fence, checkpoint: Checkpoint, open_segment: OpenSegment
 ) -> None:
     """Replace what the checkpoint names. Raises CommitLost, psycopg.Error."""
     shard = fence.shard

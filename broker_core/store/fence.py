@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from typing import Any
 
 import psycopg
 from psycopg import AsyncConnection
@@ -27,7 +28,7 @@ class Fence:
         self.shard, self.epoch = shard, epoch
 
     @asynccontextmanager
-    async def transaction(self, connection: AsyncConnection[tuple[object, ...]]) -> AsyncIterator[None]:
+    async def transaction(self, connection: AsyncConnection[Any]) -> AsyncIterator[None]:
         """A transaction that nobody's higher epoch can overtake. Raises CommitLost when one has already."""
         async with connection.transaction():
             held = await connection.execute(QUERIES["fence"], {"shard": self.shard, "epoch": self.epoch})

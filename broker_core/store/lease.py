@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Awaitable, Callable
+from typing import Any
 
 import psycopg
 from psycopg import AsyncConnection
@@ -41,7 +42,7 @@ def connection_settings(epoch: int, shard: int) -> str:
     )
 
 
-async def connect(dsn: str) -> AsyncConnection[tuple[object, ...]]:
+async def connect(dsn: str) -> AsyncConnection[Any]:
     """A direct connection; on TCP a peer that vanished is noticed within 10 s even if nothing is sent."""
     return await AsyncConnection.connect(dsn, autocommit=True, keepalives_idle=5, keepalives_interval=2, keepalives_count=2, tcp_user_timeout=10_000)
 
@@ -49,7 +50,7 @@ async def connect(dsn: str) -> AsyncConnection[tuple[object, ...]]:
 class Lease:
     """Held from `acquire` until `release`, or until `lost` is set."""
 
-    def __init__(self, dsn: str, node: str, shard: int, connection: AsyncConnection[tuple[object, ...]], epoch: int, clock_ms: int) -> None:
+    def __init__(self, dsn: str, node: str, shard: int, connection: AsyncConnection[Any], epoch: int, clock_ms: int) -> None:
         self.dsn, self.node, self.shard = dsn, node, shard
         self.epoch = epoch
         """The term; higher than that of any holder before."""
@@ -63,7 +64,7 @@ class Lease:
         self._connection = connection
         self.writer = Wire(connection.pgconn)
         """The connection that holds the lock: the only one that commits."""
-        self._heartbeat_connection: AsyncConnection[tuple[object, ...]] | None = None
+        self._heartbeat_connection: AsyncConnection[Any] | None = None
         self._heartbeats: asyncio.Task[None] | None = None
 
     @classmethod
@@ -92,7 +93,7 @@ class Lease:
         return lease
 
     @staticmethod
-    async def _try_lock(connection: AsyncConnection[tuple[object, ...]], shard: int) -> bool:
+    async def _try_lock(connection: AsyncConnection[Any], shard: int) -> bool:
         keys = {"lock": LOCK, "shard": shard, "seconds": STALE_SECONDS}
         row = await (await connection.execute(QUERIES["lease_try_lock"], keys)).fetchone()
         if row == (True,):
@@ -124,16 +125,20 @@ class Lease:
         await self._heartbeat_connection.execute(connection_settings(self.epoch, self.shard).encode())
         self._heartbeats = asyncio.create_task(self._beat(self._heartbeat_connection, sleep), name=f"heartbeat of shard {self.shard}")
 
-    async def _beat(self, connection: AsyncConnection[tuple[object, ...]], sleep: Sleep) -> None:
+    async def _beat(self, connection: AsyncConnection[Any], sleep: Sleep) -> None:
         keys = {"shard": self.shard, "epoch": self.epoch}
         try:
             while True:
                 sent = time.monotonic()
-                beaten = await connection.execute(QUERIES["lease_heartbeat"], keys)
+                try:
+                    beaten = await connection.execute(QUERIES["lease_heartbeat"], keys)
+                except psycopg.errors.DiskFull:
+                    beaten = None  # no proof, but no loss either: R21 has us wait for room
                 # The row is ours, but is the lock? A writer that the server ended takes the lock with it.
-                if beaten.rowcount != 1 or self.writer.broken is not None:
+                if self.writer.broken is not None or (beaten is not None and beaten.rowcount != 1):
                     return
-                self.proved(sent)
+                if beaten is not None:
+                    self.proved(sent)
                 await sleep(HEARTBEAT_SECONDS)
         except psycopg.Error:
             return  # `lost` says it; the cause is the database's connection, which the commit path reports

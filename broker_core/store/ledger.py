@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
+from typing import Any
 
 from broker_core.engine.effects import Commit
 
@@ -75,7 +76,7 @@ def ledger_row(row: Sequence[object]) -> tuple[LedgerRow, int]:
     return LedgerRow(number, at, sequence, segment, *ranges), weight  # type: ignore[arg-type,return-value]
 
 
-def _rows(columns: Sequence[Iterable[int] | None]) -> list[tuple[int, ...]]:
+def _rows(columns: Sequence[Any]) -> list[tuple[int, ...]]:
     if columns[0] is None:
         return []
-    return list(zip(*(column or () for column in columns), strict=True))
+    return list(zip(*[column or () for column in columns], strict=True))

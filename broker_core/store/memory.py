@@ -5,7 +5,7 @@ loop drives them with send(None).
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -83,8 +83,9 @@ class MemoryStore:
         self._closed = True
 
     # -- commits ------------------------------------------------------------------------------------------------------------------------
-    async def commit(self, commit: Commit) -> None:
+    async def commit(self, commit: Commit, on_sent: Callable[[], None] = lambda: None) -> None:
         fault = self._begin("commit")
+        on_sent()
         mark = self._journal.mark()
         try:
             self._write(commit)

@@ -13,6 +13,7 @@ import asyncio
 import time
 from collections.abc import AsyncIterator, Callable, Sequence
 from types import TracebackType
+from typing import Any
 
 import psycopg
 from psycopg import AsyncConnection
@@ -37,7 +38,7 @@ from .wire import StatementFailed, WireBroken
 READERS = 2
 """Pages are read side by side up to this many."""
 
-Connection = AsyncConnection[tuple[object, ...]]
+Connection = AsyncConnection[Any]
 
 
 class PostgresStore:
@@ -103,9 +104,10 @@ class PostgresStore:
         builder, ledger, open_segment = self._builder, self._ledger, self._open_segment
         assert builder is not None and ledger is not None and open_segment is not None, "commit before recover"
         segments = self._segments
-        if commit.segment not in segments.known or commit.spilled and not segments.known[commit.segment].spill:
+        if commit.segment not in segments.known or (commit.spilled and not segments.known[commit.segment].spill):
             async with _Translated():
                 await segments.ensure(commit.segment, bool(commit.spilled))
+        assert segments.known[commit.segment].closed is None, f"segment {commit.segment} is closed"
         if ledger.is_full() and ledger.segment + 1 in segments.ledgers:
             ledger.roll()
         statements, streams, octets = builder.build(commit)
@@ -120,6 +122,7 @@ class PostgresStore:
             raise CommitLost(str(error)) from error
         self._lease.proved(sent)
         open_segment.follow(commit, octets)
+        segments.follow(commit)
         segments.prepare(commit.segment, ledger.segment)
 
     async def checkpoint(self, checkpoint: Checkpoint) -> None:
@@ -167,7 +170,7 @@ class PostgresStore:
     async def control_requests(self) -> list[ControlRequest]:
         async with _Translated(), self._progress_turn:
             rows = await (await self._progress.execute(QUERIES["control_requests"], {"shard": self._shard})).fetchall()
-            return [ControlRequest(*row) for row in rows]  # type: ignore[arg-type]
+            return [ControlRequest(*row) for row in rows]
 
 
 class _Translated:

@@ -22,7 +22,7 @@ Lane = tuple[int, int]
 class Recovery:
     """One reading of a shard's state. The catalogue must be loaded, and cleared of what is volatile."""
 
-    def __init__(self, connection: AsyncConnection[tuple[object, ...]], shard: int, epoch: int, segments: Segments) -> None:
+    def __init__(self, connection: AsyncConnection[Any], shard: int, epoch: int, segments: Segments) -> None:
         self._cursor: AsyncCursor[Any] = connection.cursor(binary=True)
         self._shard, self._epoch, self._segments = shard, epoch, segments
         self.ledger_segment = 1

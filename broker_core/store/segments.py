@@ -9,11 +9,12 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from typing import Any
 
 import psycopg
 from psycopg import AsyncConnection
 
-from broker_core.engine.effects import SegmentClosed
+from broker_core.engine.effects import Commit, SegmentClosed
 
 from . import CommitLost, SegmentMissing
 from .bodies import remove_bodies
@@ -64,7 +65,7 @@ class Segment:
 class Segments:
     """The catalogue in memory, and the only code that creates or drops a message or ledger table."""
 
-    def __init__(self, connection: AsyncConnection[tuple[object, ...]], fence: Fence) -> None:
+    def __init__(self, connection: AsyncConnection[Any], fence: Fence) -> None:
         self._connection, self._fence, self._shard = connection, fence, fence.shard
         self.turn = asyncio.Lock()
         """One transaction at a time on the connection, whosever it is."""
@@ -83,11 +84,11 @@ class Segments:
             segment, spill, last_sequence, destinations, lanes, firsts, lasts, compacting, compacted = row
             closed = None
             if last_sequence is not None:
-                ranges = zip(destinations, lanes, firsts, lasts, strict=True)  # type: ignore[call-overload]
-                closed = SegmentClosed(segment, last_sequence, {(d, lane): (first, last) for d, lane, first, last in ranges})  # type: ignore[arg-type]
-            self.known[segment] = Segment(segment, spill, compacting, compacted, closed)  # type: ignore[index,arg-type]
+                ranges = zip(destinations, lanes, firsts, lasts, strict=True)
+                closed = SegmentClosed(segment, last_sequence, {(d, lane): (first, last) for d, lane, first, last in ranges})
+            self.known[segment] = Segment(segment, spill, compacting, compacted, closed)
         self._highest = max(self.known, default=0)
-        self.ledgers = [segment for segment, _ in await (await self._connection.execute(QUERIES["ledger_segments"], keys)).fetchall()]  # type: ignore[misc]
+        self.ledgers = [segment for segment, _ in await (await self._connection.execute(QUERIES["ledger_segments"], keys)).fetchall()]
 
     async def ensure(self, segment: int, spill: bool = False) -> None:
         """Return when the segment (and its twin) can be written."""
@@ -149,6 +150,12 @@ class Segments:
             for segment in twins:
                 segment.spill = False
 
+    def follow(self, commit: Commit) -> None:
+        """A durable commit: segments that it closed."""
+        for definition in commit.definitions:
+            if isinstance(definition, SegmentClosed):
+                self.known[definition.segment].closed = definition
+
     def may_read(self, segment: int) -> bool:
         """False: it is not made yet, hence empty. Raises SegmentMissing if it is gone."""
         if segment in self.known:
@@ -165,7 +172,7 @@ class Segments:
     async def _release_bodies(self, segment: int) -> None:
         """Large bodies that only this segment's messages name go with it."""
         released = await self._connection.execute(QUERIES["bodies_released"], {"shard": self._shard, "segment": segment})
-        await remove_bodies(self._connection, self._shard, [body for (body,) in await released.fetchall()])
+        await remove_bodies(self._connection, self._shard, [row[0] for row in await released.fetchall()])
 
     async def undo_compaction(self) -> None:
         """What an interrupted compaction copied: its segment is still there and speaks for itself."""

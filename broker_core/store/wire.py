@@ -58,8 +58,7 @@ class Wire:
             self._loop.remove_reader(self._socket)
             if self._writing:
                 self._loop.remove_writer(self._socket)
-            if self._waiting is not None and not self._waiting.done():
-                self._waiting.set_result(None)
+            self._awake()
 
     async def run(self, statements: bytes, copies: Sequence[Iterator[bytes]] = (), sent: Callable[[], None] = _unasked) -> list[PGresult]:
         """Run the statements; the n-th COPY FROM STDIN takes the n-th of `copies`. Results of all. Raises WireBroken, StatementFailed.
@@ -86,7 +85,8 @@ class Wire:
         return results
 
     async def _run(self, statements: bytes, copies: Sequence[Iterator[bytes]], sent: Callable[[], None]) -> list[PGresult]:
-        pgconn, results, streams, waiting = self._pgconn, [], iter(copies), len(copies)
+        pgconn, streams, waiting = self._pgconn, iter(copies), len(copies)
+        results: list[PGresult] = []
         pgconn.send_query(statements)
         self._flush()
         if not waiting:
@@ -99,22 +99,41 @@ class Wire:
                 return results
             results.append(result)
             if result.status == ExecStatus.COPY_IN:
-                # The server works on the first piece while the next is packed.
                 for piece in next(streams):
-                    pgconn.put_copy_data(piece)
-                pgconn.put_copy_end()
+                    self._put(pgconn.put_copy_data(piece))
+                    # The server works on this piece while the next is packed; no more waits in memory than a piece and the socket's buffer.
+                    if self._flush():
+                        await self._flushed()
+                self._put(pgconn.put_copy_end())
                 self._flush()
                 waiting -= 1
                 if not waiting:
                     sent()
 
+    @staticmethod
+    def _put(queued: int) -> None:
+        if queued != 1:
+            raise psycopg.OperationalError("libpq has no memory for what is to be sent")
+
     async def _result_arrived(self) -> None:
         while self._pgconn.is_busy():
-            self._waiting = self._loop.create_future()
-            await self._waiting
-            self._waiting = None
-            if self.broken is not None:
-                raise WireBroken(self.broken)
+            await self._wake()
+
+    async def _flushed(self) -> None:
+        while self._writing:
+            await self._wake()
+
+    async def _wake(self) -> None:
+        """Wait until a callback has something to tell."""
+        self._waiting = self._loop.create_future()
+        await self._waiting
+        self._waiting = None
+        if self.broken is not None:
+            raise WireBroken(self.broken)
+
+    def _awake(self) -> None:
+        if self._waiting is not None and not self._waiting.done():
+            self._waiting.set_result(None)
 
     def _readable(self) -> None:
         try:
@@ -122,13 +141,15 @@ class Wire:
         except psycopg.OperationalError as error:
             self.detach(str(error).strip())
             return
-        if self._waiting is not None and not self._waiting.done() and not self._pgconn.is_busy():
-            self._waiting.set_result(None)
+        if not self._pgconn.is_busy():
+            self._awake()
 
-    def _flush(self) -> None:
+    def _flush(self) -> bool:
+        """Send what can be sent without waiting; True if something is left, which goes when the socket takes it."""
         if self._pgconn.flush() and not self._writing:
             self._writing = True
             self._loop.add_writer(self._socket, self._writable)
+        return self._writing
 
     def _writable(self) -> None:
         try:
@@ -139,3 +160,4 @@ class Wire:
             return
         self._writing = False
         self._loop.remove_writer(self._socket)
+        self._awake()
