@@ -58,6 +58,9 @@ class BrokerConfig:
     tls_key: str = _text("", "SURETY_TLS_KEY")
     """PEM file of the certificate's private key."""
 
+    embedded: bool = field(init=False, default=False)
+    """True: the database is the one that the supervisor runs under the home folder. Follows from database_url, no setting."""
+
     # -- connections ----------------------------------------------------------------------------------------------------------------
     connections_max: int = _number(10_000, 1, 1_000_000)
     """Connections of clients at once; one more is refused before it costs memory."""
@@ -145,7 +148,7 @@ class BrokerConfig:
     """A node that is told to stop has this long to finish what it owes; at 15 s it is killed, at 20 s everything has stopped."""
 
     def __post_init__(self) -> None:
-        for setting in fields(self):
+        for setting in settings():
             value = getattr(self, setting.name)
             if "low" in setting.metadata and not setting.metadata["low"] <= value <= setting.metadata["high"]:
                 raise ConfigError(
@@ -158,6 +161,7 @@ class BrokerConfig:
         if self.redelivery_delay_ms > self.redelivery_delay_max_ms:
             raise ConfigError("SURETY_REDELIVERY_DELAY_MS must not exceed SURETY_REDELIVERY_DELAY_MAX_MS.")
         if not self.database_url:
+            object.__setattr__(self, "embedded", True)
             object.__setattr__(self, "database_url", _socket_url(self.sockets))
         elif not self.database_url.startswith(("postgresql://", "postgres://")):
             raise ConfigError("DATABASE_URL must begin with postgresql:// and name the database to use.")
@@ -167,7 +171,7 @@ class BrokerConfig:
         """The configuration that the environment describes. Raises ConfigError."""
         given = os.environ if environ is None else environ
         values: dict[str, Any] = {}
-        for setting in fields(cls):
+        for setting in settings():
             text = given.get(variable_of(setting), "").strip()
             if text:
                 values[setting.name] = _parse(setting, text)
@@ -179,11 +183,6 @@ class BrokerConfig:
         return Path("var")
 
     @property
-    def embedded(self) -> bool:
-        """True: the database is the one that the supervisor runs under the home folder."""
-        return self.database_url == _socket_url(self.sockets)
-
-    @property
     def sockets(self) -> Path:
         """Folder of the embedded server's socket. The supervisor may have put it elsewhere and left a link, because a socket's path
         has at most 107 octets."""
@@ -192,6 +191,11 @@ class BrokerConfig:
     @property
     def tls(self) -> bool:
         return bool(self.tls_cert)
+
+
+def settings() -> list[Field[Any]]:
+    """The fields that the environment sets."""
+    return [each for each in fields(BrokerConfig) if each.init]
 
 
 def variable_of(setting: Field[Any]) -> str:
@@ -230,7 +234,7 @@ def reference() -> str:
         "|---|---|---|---|",
     ]
     reasons = _reasons()
-    for setting in fields(BrokerConfig):
+    for setting in settings():
         low, high = setting.metadata.get("low"), setting.metadata.get("high")
         bounds = "" if low is None else f"{low:,} to {high:,}"
         lines.append(f"| `{variable_of(setting)}` | {_shown(setting.default)} | {bounds} | {reasons[setting.name]} |")

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from dataclasses import FrozenInstanceError, fields
+from dataclasses import FrozenInstanceError
 from pathlib import Path
 
 import pytest
 
-from broker_core.config import BrokerConfig, ConfigError, reference, variable_of
+from broker_core.config import BrokerConfig, ConfigError, reference, settings, variable_of
 from tests.tidy.rules import REPOSITORY
 
-NUMBERS = [setting for setting in fields(BrokerConfig) if "low" in setting.metadata]
+NUMBERS = [setting for setting in settings() if "low" in setting.metadata]
 
 
 @pytest.mark.parametrize("setting", NUMBERS, ids=variable_of)
@@ -81,6 +81,12 @@ def test_with_a_database_nothing_is_embedded() -> None:
     assert config.database_url == "postgresql://surety@db.example/surety"
 
 
+def test_an_embedded_database_stays_one_when_its_socket_is_put_elsewhere(tmp_path: Path) -> None:
+    config = BrokerConfig.from_env({"SURETY_HOME": str(tmp_path)})
+    (tmp_path / "postgres").symlink_to(tmp_path / "elsewhere")
+    assert config.embedded
+
+
 def test_the_socket_is_found_where_the_supervisor_left_a_link_to(tmp_path: Path) -> None:
     (tmp_path / "postgres").mkdir()
     (tmp_path / "elsewhere").mkdir()
@@ -99,7 +105,7 @@ def test_the_configuration_does_not_change() -> None:
 
 
 def test_every_setting_has_a_reason() -> None:
-    assert all(f"| `{variable_of(setting)}` |" in reference() for setting in fields(BrokerConfig))
+    assert all(f"| `{variable_of(setting)}` |" in reference() for setting in settings())
 
 
 def test_the_reference_is_what_the_code_says() -> None:
