@@ -28,8 +28,8 @@ class Limits:
     """Header sections remembered: producers repeat a few; a producer whose sections never repeat only costs their parsing."""
     section_octets_max: int = 1024
     """Longer sections are parsed anew each time, so that the memory of sections is bounded by about 1.2 MiB."""
-    subscriptions_max: int = 1024
-    """Open at the same time. Link numbers would allow 65,535; a client with more than a thousand has lost count of them."""
+    subscriptions_max: int = 16_384
+    """Open at the same time: one client may consume ten thousand queues. Each costs about 1 KiB; link numbers would allow 65,535."""
     prefetch_default: int = 1000
     """Deliveries outstanding without a word from the client; ActiveMQ's default for queues."""
     prefetch_max: int = 65535
