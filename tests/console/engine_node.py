@@ -3,6 +3,7 @@
 import json
 import threading
 from types import TracebackType
+from typing import Self
 
 import psycopg
 
@@ -13,6 +14,7 @@ from broker_core.engine.limits import Limits
 from broker_core.engine.message import Header, Message, Reliability
 from broker_core.engine.recovered import Recovered
 from broker_core.engine.recovery import recover
+from typing import Self
 
 NOW = 1_800_000_000_000
 
@@ -31,7 +33,7 @@ class EngineNode:
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._answer, name="engine node")
 
-    def __enter__(self) -> "EngineNode":
+    def __enter__(self) -> Self:
         self._connection = psycopg.connect(self._dsn, autocommit=True)
         self._connection.execute("LISTEN surety_control")
         self._connection.execute(

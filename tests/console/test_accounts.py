@@ -50,7 +50,7 @@ def test_what_does_not_exist_cannot_be_changed(olga, database):
         lambda: accounts.delete(olga, "nobody"),
         lambda: accounts.delete(olga, "no\x00body"),
     ):
-        with pytest.raises(accounts.InvalidAccount, match="no (such )?account"):
+        with pytest.raises(accounts.InvalidAccount, match=r"no (such )?account"):
             change()
     assert facts.rows(database, "SELECT * FROM surety.audit") == []
 

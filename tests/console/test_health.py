@@ -1,0 +1,139 @@
+"""Live and ready: red for each cause alone, and green only when nothing is unknown."""
+
+from contextlib import contextmanager
+
+import pytest
+from django.db import connection
+from django.test import Client
+
+from broker_core.store.migrate import migrate
+from tests.console import facts
+from tests.support import postgres
+
+
+def _problems(client):
+    response = client.get("/health/ready")
+    answer = response.json()
+    assert response.status_code == (503 if answer["problems"] else 200)
+    assert answer["ready"] is not bool(answer["problems"])
+    return answer["problems"]
+
+
+def test_no_node_has_ever_held_the_lease(stranger):
+    assert _problems(stranger) == {"node": "no node holds the lease"}
+
+
+def test_the_holder_is_silent(stranger, database):
+    facts.lease(database, heartbeat_seconds=6)
+    facts.status(database)
+    assert "node-1 was last heard of 6 s ago" in _problems(stranger)["node"]
+
+
+def test_the_holder_gave_the_lease_up(stranger, database):
+    facts.lease(database, held=False)
+    facts.status(database)
+    assert list(_problems(stranger)) == ["node"]
+
+
+@pytest.mark.parametrize("status", [None, {"seconds": 6}, {"node": "node-2"}], ids=["never told", "told long ago", "another node told"])
+def test_the_holder_tells_nothing_about_itself(status, stranger, database):
+    facts.lease(database)
+    if status is not None:
+        facts.status(database, **status)
+    assert _problems(stranger) == {"node": "node-1 holds the lease, but tells nothing about itself"}
+
+
+@pytest.mark.parametrize(
+    ("listeners", "says"),
+    [
+        ({}, "no listener"),
+        ({"stomp": False}, "stomp is down"),
+        ({"stomp": True, "stomp+tls": False}, "stomp+tls is down"),
+        ({"stomp": {"up": False, "problem": "port taken"}}, r"stomp is down \(port taken\)"),
+        ({"stomp": "yes"}, "stomp is down"),
+    ],
+)
+def test_a_listener_is_down(listeners, says, stranger, database):
+    facts.lease(database)
+    facts.status(database, listeners=listeners)
+    problems = _problems(stranger)
+    assert list(problems) == ["listeners"]
+    assert says.replace("\\", "") in problems["listeners"]
+
+
+def test_space_is_low(stranger, database):
+    facts.lease(database)
+    facts.status(database, metrics={"space_low": True, "space_reason": "200 MiB are free"})
+    assert _problems(stranger) == {"space": "producers wait for disk space: 200 MiB are free"}
+
+
+def test_nobody_knows_whether_there_is_space(stranger, database):
+    facts.lease(database)
+    facts.status(database, metrics={"connections": 1})
+    assert _problems(stranger) == {"space": "the node does not say whether the database has room"}
+
+
+@pytest.mark.parametrize("setting", ["fsync", "full_page_writes"])
+def test_the_server_does_not_write_safely(setting, stranger, migrated, monkeypatch):
+    monkeypatch.setitem(postgres.SETTINGS, setting, "off")
+    careless = postgres.Server()
+    careless.start()
+    try:
+        dsn = careless.dsn("postgres")
+        migrate(dsn)
+        facts.well(dsn)
+        with _console_on(str(careless.sockets), "postgres"):
+            problems = _problems(stranger)
+    finally:
+        careless.stop()
+    assert list(problems) == [setting]
+    assert f"{setting} = off" in problems[setting]
+
+
+def test_the_database_cannot_be_asked(stranger, migrated):
+    with _console_on("/nonexistent", "console"):
+        problems = _problems(stranger)
+        alive = stranger.get("/health/live").json()
+    assert list(problems) == ["database"]
+    assert "nonexistent" not in str(problems), "whoever asks learns no paths"
+    assert alive == {"live": True}
+
+
+@contextmanager
+def _console_on(sockets, database):
+    reached = dict(connection.settings_dict)
+    connection.close()
+    connection.settings_dict |= {"HOST": sockets, "NAME": database}
+    try:
+        yield
+    finally:
+        connection.close()
+        connection.settings_dict |= reached
+
+
+def test_ready_when_all_is_well(stranger, database):
+    facts.well(database)
+    response = stranger.get("/health/ready")
+    assert response.status_code == 200
+    assert response.json() == {"ready": True, "problems": {}, "node": "node-1", "epoch": 7}
+
+
+def test_a_standby_changes_nothing(stranger, database):
+    facts.well(database)
+    facts.status(database, node="node-2", listeners={})
+    assert _problems(stranger) == {}
+
+
+def test_alive_without_a_database_and_without_a_login():
+    assert Client().get("/health/live").json() == {"live": True}
+
+
+def test_probes_are_asked_and_not_told(stranger):
+    for path in ("/health/live", "/health/ready", "/metrics"):
+        assert stranger.post(path).status_code == 405
+
+
+def test_a_red_service_shows_its_reasons_on_the_page(viewer, database):
+    facts.lease(database)
+    facts.status(database, listeners={"stomp": False})
+    assert "Stomp is down" in viewer.get("/").content.decode()
