@@ -29,6 +29,7 @@ LIMITS = Limits(
     unconfirmed_max=20,
 )
 CHUNK = 300
+SUBSCRIBE = b"SUBSCRIBE\nid:1\ndestination:/queue/a\nack:client\n\n\0"
 VALUES = (
     b"a", b"/queue/a", b"0", b"1", b"1.1", b"1.3", b"9.9", b"client", b"client-individual", b"true", b"ID\\cnode1-1", b"x\\", b"\xff",
     b"", b"-1", b"\\c\\n",
@@ -39,22 +40,27 @@ NAMES = (
 )  # fmt: skip
 
 
-def plausible(chance: random.Random) -> bytes:
-    """A frame that is mostly right."""
-    kind = chance.random()
-    if kind < 0.3:
+def plausible(chance: random.Random, oddity: float, version: bytes, subscribed: list[int]) -> bytes:
+    """A frame that is right or, with the probability `oddity`, put together at random."""
+    kind = chance.random() if chance.random() >= oddity else 2
+    if kind < 0.4:
         body = chance.randbytes(chance.choice((0, 1, 50, 401, 2999)))
         return b"SEND\ndestination:/queue/a\nreceipt:%d\ncontent-length:%d\n\n%b\0" % (chance.randrange(99), len(body), body)
-    if kind < 0.4:
-        return b"SEND\ndestination:/queue/a\npersistent:true\n\n%b\0" % (b"text " * chance.choice((1, 10, 100)))
     if kind < 0.5:
-        return b"SUBSCRIBE\nid:%d\ndestination:/queue/a\nack:client\n\n\0" % chance.randrange(4)
-    if kind < 0.7:
-        return b"%b\nid:1.%d\n\n\0" % (chance.choice((b"ACK", b"NACK")), chance.randrange(1, 6))
-    if kind < 0.75:
+        return b"SEND\ndestination:/queue/a\npersistent:true\nfoo:%d\n\n%b\0" % (chance.randrange(9), b"text " * chance.choice((1, 10, 100)))
+    if kind < 0.55:
         return b"\n" * chance.randrange(50)
-    if kind < 0.8:
-        return b"UNSUBSCRIBE\nid:%d\n\n\0" % chance.randrange(4)
+    if kind < 0.6 and len(subscribed) > 1:
+        return b"UNSUBSCRIBE\nid:%d\nreceipt:u\n\n\0" % subscribed.pop()
+    if kind < 0.7 and len(subscribed) < LIMITS.subscriptions_max:
+        subscribed.append(max(subscribed, default=0) + 1)
+        return b"SUBSCRIBE\nid:%d\ndestination:/queue/a\nack:client-individual\nprefetch-count:9\n\n\0" % subscribed[-1]
+    if kind < 1:
+        tag = chance.randrange(1, 4)
+        if version != b"1.2":
+            message_id = b"ID\\cnode1-%d" % tag if version == b"1.1" else b"ID:node1-%d" % tag
+            return b"ACK\nsubscription:1\nmessage-id:%b\n\n\0" % message_id
+        return b"%b\nid:1.%d\n%b\n\0" % (chance.choice((b"ACK", b"ACK", b"NACK")), tag, chance.choice((b"", b"receipt:k\n")))
     command = chance.choice(sorted(CLIENT_COMMANDS | SERVER_COMMANDS)).encode()
     lines = [b"%b:%b" % (chance.choice(NAMES), chance.choice(VALUES)) for _ in range(chance.randrange(10))]
     end = chance.choice((b"\n", b"\n", b"\r\n"))
@@ -83,11 +89,12 @@ def answer(machine: Connection, event: object, chance: random.Random, delivered:
     token = getattr(event, "token", None)
     outputs: list[object] = []
     if type(event).__name__ == "Attach":
-        delivered[event.link] = 1  # type: ignore[attr-defined]
+        delivered[event.link] = 4  # type: ignore[attr-defined]
+        outputs.append(Delivered(PEER, event.link, 1, [message(sequence=tag) for tag in (1, 2, 3)]))  # type: ignore[attr-defined]
     if token is not None:
-        refused = chance.random() < 0.02
+        refused = chance.random() < 0.01
         outputs.append(Refused(PEER, token, chance.choice(list(Refusal)), "detail") if refused else Confirmed(PEER, token))
-    for link, tag in delivered.items():
+    for link, tag in list(delivered.items()):
         if chance.random() < 0.3:
             outputs.append(Delivered(PEER, link, tag, [message(sequence=tag)]))
             delivered[link] += 1
@@ -99,7 +106,9 @@ def test_no_stream_of_octets_breaks_the_machine(seed: int) -> None:
     chance = random.Random(seed)
     machine = Connection(PEER, LIMITS, "Surety/0.1.0", INSTANCE, 0)
     version = chance.choice((b"1.0", b"1.1", b"1.2", b"1.2", b"1.2"))
-    stream = b"CONNECT\naccept-version:%b\nhost:/\n\n\0" % version + b"".join(plausible(chance) for _ in range(25))
+    oddity = chance.choice((0, 0.02, 0.2))
+    subscribed = [1]  # the line feeds after it let a delivery come before the first ACK, however the stream is cut
+    stream = b"CONNECT\naccept-version:%b\nhost:/\n\n\0" % version + SUBSCRIBE + b"\n" * CHUNK + b"".join(plausible(chance, oddity, version, subscribed) for _ in range(40))
     stream = mutated(chance, stream)
     if chance.random() < 0.2:
         stream = stream[: chance.randrange(len(stream))]
@@ -142,12 +151,14 @@ def test_no_stream_of_octets_breaks_the_machine(seed: int) -> None:
 @pytest.mark.parametrize("seed", range(50))
 def test_the_same_octets_mean_the_same_however_they_are_cut(seed: int) -> None:
     chance = random.Random(1000 + seed)
-    stream = mutated(chance, b"".join(plausible(chance) for _ in range(30)))
+    stream = mutated(chance, b"".join(plausible(chance, 0.05, b"1.2", [1]) for _ in range(30)))
     meanings = []
     for size in (len(stream), CHUNK, 7, 1):
         machine = Connection(PEER, LIMITS, "Surety/0.1.0", INSTANCE, 0)
         machine.receive_data(b"CONNECT\naccept-version:1.2\nhost:/\n\n\0", 0)
         machine.accept("guest", "s", 0)
+        (attach,) = machine.receive_data(SUBSCRIBE, 0)
+        machine.send([Delivered(PEER, attach.link, 1, [message(sequence=tag) for tag in (1, 2, 3)])], 0)  # type: ignore[union-attr]
         machine.data_to_send()
         meaning, parts = [], bytearray()
         for at in range(0, len(stream), size):
