@@ -29,12 +29,14 @@ from broker_core.engine.effects import Confirmed, Delivered, Detached, Outcome, 
 from broker_core.engine.message import Header, Message, StoredBody
 from broker_core.engine.refusal import Refusal
 
-from .escaping import VERSIONS, escape, header_line
-from .frames import ACK_BY_ID, CLIENT_COMMANDS, PART, Malformed, Parser, Section
+from .escaping import VERSIONS, escape
+from .frames import ACK_BY_ID, PART, Parser
 from .heartbeat import HeartBeat
 from .limits import Limits
 from .login import Login, NoCommonVersion, read_connect
-from .mapping import REFUSALS, outgoing
+from .mapping import outgoing
+from .refusals import REFUSALS, error_frame, sentences
+from .sections import CLIENT_COMMANDS, Malformed, Section
 from .subscriptions import Receipt, Subscriptions, Unsubscribed
 
 CONNECTING = frozenset(("CONNECT", "STOMP"))
@@ -85,7 +87,7 @@ class Connection:
         self._phase = Phase.WAITING
         self._opened_at = now
         self._parser = Parser(limits, CONNECTING, self._prepare)
-        self._parser.otherwise = "comes before CONNECT"
+        self._parser.expect(CONNECTING, "comes before CONNECT")
         self._heart = HeartBeat(0, 0, now)
         self._beats = (0, 0)
         self._client_id = ""
@@ -188,8 +190,7 @@ class Connection:
             lines.append(f"heart-beat:{interval},{interval}")
         self._out.append(("\n".join(lines) + "\n\n\0").encode())
         self._parser.version = self.version
-        self._parser.commands = CONNECTED_COMMANDS
-        self._parser.otherwise = "is not a command that a client may send now"
+        self._parser.expect(CONNECTED_COMMANDS, "is not a command that a client may send now")
         early, self._early = bytes(self._early), bytearray()
         return [Open(self._peer, account, self._client_id), *self._read(early)]
 
@@ -224,7 +225,7 @@ class Connection:
             elif output.__class__ is Refused:
                 self._refused(output)
             elif output.__class__ is Detached:
-                self._error(REFUSALS[output.refusal], _sentences(output.refusal, output.detail))
+                self._error(REFUSALS[output.refusal], sentences(output.refusal, output.detail))
         if out:
             self._heart.sent_at = now
 
@@ -243,7 +244,7 @@ class Connection:
             # It was delivered here, or `subscriptions` had refused it: settled already, so there is nothing to complain about.
             self._confirmed(token)
             return
-        self._error(REFUSALS[refused.refusal], _sentences(refused.refusal, refused.detail), receipt)
+        self._error(REFUSALS[refused.refusal], sentences(refused.refusal, refused.detail), receipt)
 
     # -- frames -------------------------------------------------------------------------------------------------------------------------
     def _read(self, data: bytes) -> list[Event]:
@@ -332,12 +333,8 @@ class Connection:
 
     def _error(self, message: str, body: str, receipt: bytes | None = None, extra: str = "") -> None:
         """Queue the ERROR frame, the last one ("ERROR": the server must then close the connection)."""
-        if self._phase is Phase.WAITING:
-            message = message.replace("\\", "/")  # no version is agreed: say nothing that one of them would unescape
-        octets = (body or message).encode()
-        lines = f"ERROR\n{header_line('message', message, self.version)}\n{extra}content-type:text/plain\ncontent-length:{len(octets)}\n"
-        asked = b"" if receipt is None else b"receipt-id:%b\n" % receipt
-        self._out.append(b"%b%b\n%b\0" % (lines.encode(), asked, octets))
+        agreed = self._phase is not Phase.WAITING
+        self._out.append(error_frame(message, body, receipt, extra, self.version if agreed else None))
         self._close(f"{message}: {body}" if body else message)
 
     def _close(self, reason: str) -> None:
@@ -346,7 +343,3 @@ class Connection:
         self.close_reason = reason
         self._parser.discard()
         self._early = bytearray()
-
-
-def _sentences(refusal: Refusal, detail: str) -> str:
-    return f"{refusal.value}: {detail}" if detail else refusal.value

@@ -25,22 +25,12 @@ The peer's mistakes raise Malformed; the parser must not be used after that.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Generator, Iterable
-from typing import Any
+from collections.abc import Generator, Iterable
 
-from .escaping import UndefinedEscape, escape, unescape
+from .escaping import escape
 from .limits import Limits
+from .sections import UNESCAPED, WITH_BODY, Malformed, Prepare, Section, Sections, on_wire
 
-CLIENT_COMMANDS = frozenset(
-    ("SEND", "SUBSCRIBE", "UNSUBSCRIBE", "ACK", "NACK", "BEGIN", "COMMIT", "ABORT", "DISCONNECT", "CONNECT", "STOMP")
-)
-SERVER_COMMANDS = frozenset(("CONNECTED", "MESSAGE", "RECEIPT", "ERROR"))
-WITH_BODY = frozenset(("SEND", "MESSAGE", "ERROR"))
-UNESCAPED = frozenset(("CONNECT", "STOMP", "CONNECTED"))
-"""Frames whose headers are not escaped, so that a 1.0 peer understands them. STOMP is to be handled as CONNECT is."""
-
-COMMAND_OCTETS_MAX = 16
-"""The longest command, UNSUBSCRIBE, has 11. Anything longer is another protocol and is refused before its first line ends."""
 IDLE_BODY_OCTETS_MAX = 64
 """Frames without a body may carry stray line ends before their NUL; some clients of the 1.0 days send them."""
 
@@ -48,55 +38,42 @@ _LINE_ENDS = re.compile(rb"(?:\r?\n)*")
 _ACK_BY_ID = re.compile(rb"ACK\nid:([0-9A-Za-z.:_-]{1,128})\n\n\0")
 
 
-class Malformed(Exception):
-    """A frame that breaks the protocol: a sentence for the peer, and the receipt it asked for, as on the wire, if known."""
-
-    def __init__(self, sentence: str, receipt: bytes | None = None) -> None:
-        super().__init__(sentence)
-        self.sentence = sentence
-        self.receipt = receipt
-
-
-class Section:
-    """Command and headers of a frame. SEND's receipt and content-length are not among them. Of repeated headers the first counts (1.2)."""
-
-    __slots__ = ("command", "headers", "prepared")
-
-    def __init__(self, command: str, headers: dict[str, str], prepared: Any = None) -> None:
-        self.command = command
-        self.headers = headers
-        self.prepared = prepared
-
-
 PART = Section("part of a body", {})
 ACK_BY_ID = Section("ACK by id", {})
 
 Event = tuple[Section, bytes | None, bytes | None]
-Prepare = Callable[[dict[str, str], bytes | None], Any]
-"""Given the headers and, if they need no unescaping and none is repeated, their lines as they stood on the wire. May raise Malformed."""
 
 
 class Parser:
-    """Incremental. `commands` are those that the peer may send at present, `otherwise` says why another one is refused."""
+    """Incremental. `commands` are those that the peer may send."""
 
     def __init__(self, limits: Limits, commands: frozenset[str], prepare: Prepare | None = None) -> None:
-        self.version = "1.0"
-        """What the peer speaks, to be set once agreed; until then nothing is unescaped."""
-        self.commands = commands
-        self.otherwise = "is not a STOMP command"
         self.body_octets = 0
         """Octets of the body under way; at the end of a large one, its length, until the next event."""
         self._limits = limits
         self._large = min(limits.large_body_octets, limits.body_octets_max)
-        self._prepare = prepare
+        self._sections = Sections(limits, commands, prepare)
         self._kept = b""
         self._section: Section | None = None
         self._receipt: bytes | None = None
         self._length = -1
         self._body = bytearray()
-        self._sections: dict[bytes, Section] = {}
         # How the last SEND section began up to its receipt's value, how it went on, what it was and its length. Matches no frame at first.
         self._expected: tuple[bytes, bytes, Section | None, int] = b"\0", b"", None, -1
+
+    @property
+    def version(self) -> str:
+        """What the peer speaks; 1.0 until agreed otherwise."""
+        return self._sections.version
+
+    @version.setter
+    def version(self, version: str) -> None:
+        self._sections.version = version
+
+    def expect(self, commands: frozenset[str], otherwise: str) -> None:
+        """From now on only `commands` are allowed; `otherwise` goes on after the name of another one: "is not ...", "comes before ..."."""
+        self._sections.commands = commands
+        self._sections.otherwise = otherwise
 
     @property
     def kept_octets(self) -> int:
@@ -108,7 +85,7 @@ class Parser:
         self._kept = b""
         self._section = self._receipt = None
         self._body = bytearray()
-        self._sections.clear()
+        self._sections.forget()
 
     def events(self, data: bytes) -> Generator[Event, None, None]:
         """What `data` completes; see the theory of operation. Long because it is the hot loop: one pass over positions of one buffer."""
@@ -116,10 +93,10 @@ class Parser:
         position, size = 0, len(buffer)
         large = self._large
         header_octets_max = self._limits.header_octets_max
-        find, startswith = buffer.find, buffer.startswith
+        find, startswith, sections = buffer.find, buffer.startswith, self._sections
         before, after, expected, expected_length = self._expected
-        may_send = "SEND" in self.commands
-        acks_by_id = self.version == "1.2" and "ACK" in self.commands
+        may_send = "SEND" in sections.commands
+        acks_by_id = sections.version == "1.2" and "ACK" in sections.commands
         try:
             if self._section is not None:
                 ready, position = self._take_body(buffer, 0)
@@ -154,7 +131,7 @@ class Parser:
                         else:
                             block = buffer[position:end]
                         if may_send and (receipt is None or receipt.isalnum()) and b"\r" not in block and b"\0" not in block:
-                            section, length = self._send_section(block, receipt)
+                            section, length = sections.of_send(block, receipt)
                             expected, expected_length = section, length
                             if receipt is None:
                                 before, after = buffer[position:start], b""
@@ -174,7 +151,7 @@ class Parser:
                     if position + 1 == size:
                         break
                 if section is None:
-                    read = self._read_header(buffer, position)
+                    read = sections.read(buffer, position)
                     if read is None:
                         break
                     section, receipt, length, start = read
@@ -198,154 +175,6 @@ class Parser:
         finally:
             self._kept = buffer[position:]
             self._expected = before, after, expected, expected_length
-
-    # -- header sections ----------------------------------------------------------------------------------------------------------------
-    def _read_header(self, buffer: bytes, position: int) -> tuple[Section, bytes | None, int, int] | None:
-        """The section that starts at `position`, SEND's receipt, the content-length, and where the body starts; None: not complete yet."""
-        self._check_command(buffer[position : position + COMMAND_OCTETS_MAX + 2])
-        limit = position + self._limits.header_octets_max
-        end = buffer.find(b"\n\n", position, limit)
-        start = end + 2
-        # The blank line of 1.2 may be CRLF. The same is accepted from others, whose own rule would give an endless header section.
-        blank = buffer.find(b"\n\r\n", position, end + 1 if end >= 0 else limit)
-        if blank >= 0:
-            end, start = blank, blank + 3
-        nul = buffer.find(b"\0", position, end if end >= 0 else limit)
-        if nul >= 0:
-            # The specification's own examples of DISCONNECT leave the blank line out: NUL at the start of a line ends the frame.
-            if buffer[nul - 1] != 10:
-                raise Malformed("a NUL octet stands in a header section")
-            end, start = nul - 1, nul
-        if end >= 0:
-            return (*self._section_of(buffer[position:end]), start)
-        if len(buffer) - position >= self._limits.header_octets_max:
-            raise Malformed(f"the header section is longer than {self._limits.header_octets_max} octets")
-        return None
-
-    def _check_command(self, beginning: bytes) -> None:
-        """Refuse what is no frame at all as soon as it can be seen, before more of it is kept."""
-        line, ended, _ = beginning.partition(b"\n")
-        command = line.removesuffix(b"\r").decode("utf-8", "replace")
-        if command.startswith("\0"):
-            raise Malformed("a NUL octet stands between frames")
-        if "\0" in command or len(line) > COMMAND_OCTETS_MAX:
-            raise Malformed("the frame does not start with a command")
-        if ended and command not in self.commands:
-            shown = "".join(letter if letter.isprintable() else "?" for letter in command)
-            raise Malformed(f"'{shown}' {self.otherwise}")
-
-    def _section_of(self, block: bytes) -> tuple[Section, bytes | None, int]:
-        if block.startswith((b"SEND\n", b"SEND\r\n")):
-            block, receipt = self._cut(block, b"\nreceipt:")
-            self._check_receipt(receipt)
-            section, length = self._send_section(block, receipt)
-            return section, receipt, length
-        command, headers = self._parse(block, None)
-        value = headers.get("content-length")
-        length = -1 if value is None else self._length_of(value.encode(), None)
-        if length > 0 and command not in WITH_BODY:
-            raise Malformed(f"{command} may not have a body", _wire(headers.get("receipt"), self.version))
-        return Section(command, headers), None, length
-
-    def _send_section(self, block: bytes, receipt: bytes | None) -> tuple[Section, int]:
-        """A SEND section without its receipt: what it says besides the length, met before or new, and the length."""
-        block, value = self._cut(block, b"\ncontent-length:")
-        length = -1 if value is None else self._length_of(value, receipt)
-        section = self._sections.get(block)
-        if section is None:
-            command, headers = self._parse(block, receipt)
-            headers.pop("content-length", None)
-            headers.pop("receipt", None)
-            # As many lines and colons as headers: nothing was repeated, left out or escaped, the lines can be stored as they are.
-            plain = block.count(b"\n") == block.count(b":") == len(headers) and b"\\" not in block and b"\r" not in block
-            section = Section(command, headers)
-            if self._prepare is not None:
-                try:
-                    section.prepared = self._prepare(headers, block[5:] if plain and self.version != "1.0" else None)
-                except Malformed as malformed:
-                    malformed.receipt = receipt
-                    raise
-            if len(block) <= self._limits.section_octets_max:
-                if len(self._sections) >= self._limits.sections_max:
-                    self._sections.clear()
-                self._sections[block] = section
-        return section, length
-
-    def _cut(self, block: bytes, name: bytes) -> tuple[bytes, bytes | None]:
-        """The block without the first line called `name`, and that line's value as on the wire."""
-        at = block.find(name)
-        if at < 0:
-            return block, None
-        stop = block.find(b"\n", at + len(name))
-        if stop < 0:
-            stop = len(block)
-        value = block[at + len(name) : stop].removesuffix(b"\r")
-        return block[:at] + block[stop:], value.strip(b" \t") if self.version == "1.0" else value
-
-    def _check_receipt(self, receipt: bytes | None) -> None:
-        if receipt is None or receipt.isalnum():
-            return
-        if len(receipt) > self._limits.line_octets_max:
-            raise Malformed(f"a header line of SEND is longer than {self._limits.line_octets_max} octets")
-        try:
-            unescape(receipt.decode(), self.version)
-        except UndefinedEscape:
-            raise Malformed("header receipt of SEND holds an undefined escape sequence") from None
-        except UnicodeDecodeError:
-            raise Malformed("the headers of SEND are not valid UTF-8") from None
-
-    def _length_of(self, value: bytes, receipt: bytes | None) -> int:
-        if not value.isdigit() or len(value) > 18:
-            raise Malformed("header content-length is not a number of octets", receipt)
-        length = int(value)
-        if length > self._limits.body_octets_max:
-            raise Malformed(f"the body of {length} octets is larger than the {self._limits.body_octets_max} allowed", receipt)
-        return length
-
-    def _parse(self, block: bytes, receipt: bytes | None) -> tuple[str, dict[str, str]]:
-        """Command and headers. Header values are never quoted in an error: one of them may be the passcode."""
-        limits = self._limits
-        if len(block) > limits.line_octets_max and max(map(len, block.split(b"\n"))) > limits.line_octets_max:
-            raise Malformed(f"a header line is longer than {limits.line_octets_max} octets", receipt)
-        try:
-            command, *lines = block.decode().split("\n")
-        except UnicodeDecodeError:
-            raise Malformed("the header section is not valid UTF-8", receipt) from None
-        command = command.removesuffix("\r")
-        if len(lines) > limits.headers_max:
-            raise Malformed(f"{command} has more than {limits.headers_max} header lines", receipt)
-        headers: dict[str, str] = {}
-        version = "1.2" if command in UNESCAPED else self.version
-        special = b"\\" in block or b"\r" in block or version == "1.0"
-        if not special and block.count(b":") == len(lines):
-            # Most likely one colon in each line: split them all at C's speed. What is repeated or wrong is left to the loop below.
-            try:
-                headers = dict([line.split(":") for line in lines])
-            except ValueError:
-                headers = {}
-            if len(headers) == len(lines) and "" not in headers:
-                return command, headers
-            headers = {}
-        for number, line in enumerate(lines, 1):
-            name, colon, value = line.partition(":")
-            if special:
-                name, value = self._unescape(command, number, name, value.removesuffix("\r"), receipt)
-            if not colon or not name:
-                raise Malformed(f"header line {number} of {command} has no {'name' if colon else 'colon'}", receipt)
-            if name not in headers:
-                headers[name] = value
-        return command, headers
-
-    def _unescape(self, command: str, number: int, name: str, value: str, receipt: bytes | None) -> tuple[str, str]:
-        """1.0 escapes nothing but pads: its examples write "destination: /queue/a". From 1.1 on nothing is ever trimmed."""
-        if command in UNESCAPED:
-            return name, value
-        if self.version == "1.0":
-            return name, value.strip()
-        try:
-            return unescape(name, self.version), unescape(value, self.version)
-        except UndefinedEscape:
-            raise Malformed(f"header line {number} of {command} holds an undefined escape sequence", receipt) from None
 
     # -- bodies -------------------------------------------------------------------------------------------------------------------------
     def _take_body(self, buffer: bytes, start: int) -> tuple[list[Event], int]:
@@ -380,17 +209,13 @@ class Parser:
     def _check_body(self, section: Section) -> None:
         if section.command not in WITH_BODY:
             if len(self._body) > IDLE_BODY_OCTETS_MAX or self._body.strip(b"\r\n"):
-                raise Malformed(f"{section.command} may not have a body", _wire(section.headers.get("receipt"), self.version))
+                raise Malformed(f"{section.command} may not have a body", on_wire(section.headers.get("receipt"), self.version))
         elif self.body_octets > self._limits.body_octets_max:
             raise Malformed(f"the body is larger than the {self._limits.body_octets_max} octets allowed", self._receipt)
 
 
 def _too_long(section: Section, length: int, receipt: bytes | None) -> Malformed:
     return Malformed(f"the body of {section.command} does not end with NUL after its content-length of {length}", receipt)
-
-
-def _wire(value: str | None, version: str) -> bytes | None:
-    return None if value is None else escape(value, version).encode()
 
 
 def serialise(command: str, headers: Iterable[tuple[str, str]], body: bytes = b"", version: str = "1.2") -> bytes:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from .frames import Malformed
 from .mapping import quoted
+from .sections import Malformed
 
 TOLERANCE = 2
 """The peer counts as dead after so many agreed intervals without an octet; the specification asks for an error margin."""

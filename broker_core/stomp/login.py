@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from .escaping import VERSIONS
-from .frames import Malformed
 from .heartbeat import negotiate
 from .limits import Limits
+from .sections import Malformed
 
 
 class NoCommonVersion(Malformed):

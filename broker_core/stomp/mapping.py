@@ -1,4 +1,4 @@
-"""STOMP headers to engine values and back: what a SEND or SUBSCRIBE asks for, what a dead message tells, how a refusal reads."""
+"""STOMP headers to engine values and back: what a SEND or SUBSCRIBE asks for, what a dead message tells."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from broker_core.engine.message import Encoding, Header, Reliability
 from broker_core.engine.refusal import Refusal
 
 from .escaping import canonical, header_line
-from .frames import Malformed
 from .limits import Limits
+from .sections import Malformed
 
 RELIABILITIES = {
     "best-effort": Reliability.BEST_EFFORT,
@@ -172,23 +172,3 @@ def annotation_lines(annotations: str, version: str) -> bytes:
     for name, value in json.loads(annotations).items():
         lines.append(header_line(name, value if isinstance(value, str) else json.dumps(value), version))
     return "\n".join([line for line in lines if line]).encode()
-
-
-# -- ERROR --------------------------------------------------------------------------------------------------------------------------
-REFUSALS: dict[Refusal, str] = {
-    Refusal.INVALID_DESTINATION: "invalid destination",
-    Refusal.NO_SUCH_DESTINATION: "no such destination",
-    Refusal.DESTINATION_PAUSED: "destination paused",
-    Refusal.DESTINATION_EXISTS: "destination exists",
-    Refusal.DESTINATION_IN_USE: "destination in use",
-    Refusal.DESTINATION_RESERVED: "destination reserved",
-    Refusal.LINK_IN_USE: "subscription id in use",
-    Refusal.NO_SUCH_LINK: "no such subscription",
-    Refusal.NO_SUCH_DELIVERY: "no such delivery",
-    Refusal.MESSAGE_TOO_LARGE: "message too large",
-    Refusal.TOO_MANY_UNSETTLED: "too many unacknowledged messages",
-    Refusal.INVALID_SETTING: "invalid setting",
-    Refusal.REQUEST_EXPIRED: "request expired",
-    Refusal.NOT_SUPPORTED: "not supported",
-}
-"""The `message` header of the ERROR for each refusal; its body is the refusal's sentence and the particulars."""

@@ -13,10 +13,10 @@ from typing import Any
 from broker_core.engine.commands import Attach, Detach, Settle, Sync
 from broker_core.engine.effects import Outcome
 
-from .frames import Malformed
 from .limits import Limits
 from .link import Link
 from .mapping import Acknowledge, quoted, subscribing
+from .sections import Malformed
 
 LINKS_PER_PEER = 65536
 """The engine's number of a link is peer * 65536 + n: so many links can be told apart on one connection."""

@@ -9,9 +9,10 @@ from broker_core.engine.commands import Command
 from broker_core.engine.effects import Confirmed, Delivered, Output
 from broker_core.engine.message import Header, Message, Reliability, StoredBody
 from broker_core.stomp.connection import BodyPart, Connection, Event
-from broker_core.stomp.frames import ACK_BY_ID, PART, SERVER_COMMANDS, Parser
+from broker_core.stomp.frames import ACK_BY_ID, PART, Parser
 from broker_core.stomp.limits import Limits
 from broker_core.stomp.login import Login
+from broker_core.stomp.sections import SERVER_COMMANDS
 
 PEER = 7
 INSTANCE = "node1"

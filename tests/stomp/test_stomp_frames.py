@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from broker_core.stomp.frames import CLIENT_COMMANDS, PART, SERVER_COMMANDS, Malformed, Parser
+from broker_core.stomp.frames import PART, Parser
 from broker_core.stomp.limits import Limits
+from broker_core.stomp.sections import CLIENT_COMMANDS, SERVER_COMMANDS, Malformed
 from tests.stomp.conversation import Cut, Frame, parse, whole
 
 SMALL = Limits(header_octets_max=200, headers_max=5, line_octets_max=60, body_octets_max=1000, large_body_octets=100, part_octets_max=150)
@@ -215,13 +216,13 @@ def test_sections_that_never_repeat_do_not_pile_up() -> None:
     parser = client_parser(limits=Limits(sections_max=10))
     for number in range(1000):
         parse(parser, b"SEND\ndestination:a\ncorrelation-id:%d\ncontent-length:0\n\n\0" % number)
-    assert len(parser._sections) <= 10
+    assert len(parser._sections._known) <= 10
 
 
 def test_long_sections_are_not_remembered() -> None:
     parser = client_parser(limits=Limits(section_octets_max=100))
     parse(parser, b"SEND\ndestination:a\nfoo:%b\n\n\0" % (b"x" * 100))
-    assert not parser._sections
+    assert not parser._sections._known
 
 
 # -- bodies too large to hold -------------------------------------------------------------------------------------------------------

@@ -8,9 +8,10 @@ from hypothesis import strategies as st
 
 from broker_core.engine.commands import Send
 from broker_core.stomp.escaping import VERSIONS, canonical, for_version, read_canonical
-from broker_core.stomp.frames import CLIENT_COMMANDS, SERVER_COMMANDS, UNESCAPED, WITH_BODY, Parser, serialise
+from broker_core.stomp.frames import Parser, serialise
 from broker_core.stomp.limits import Limits
 from broker_core.stomp.mapping import BROKERS_OWN
+from broker_core.stomp.sections import CLIENT_COMMANDS, SERVER_COMMANDS, UNESCAPED, WITH_BODY
 from tests.stomp.conversation import Client, Frame, byte_by_byte, message, parse, whole
 
 TEXT = st.text(st.characters(codec="utf-8", exclude_characters="\0"), max_size=30)

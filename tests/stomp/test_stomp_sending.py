@@ -11,7 +11,7 @@ from broker_core.engine.refusal import Refusal
 from broker_core.stomp.connection import BodyPart
 from broker_core.stomp.escaping import read_canonical
 from broker_core.stomp.limits import Limits
-from broker_core.stomp.mapping import REFUSALS
+from broker_core.stomp.refusals import REFUSALS
 from tests.stomp.conversation import PEER, Client, Cut
 
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 import pytest
 
 from broker_core.engine.commands import Attach, Detach, Settle
-from broker_core.stomp.frames import CLIENT_COMMANDS, SERVER_COMMANDS, Parser
+from broker_core.stomp.frames import Parser
 from broker_core.stomp.limits import Limits
 from broker_core.stomp.login import Login
+from broker_core.stomp.sections import CLIENT_COMMANDS, SERVER_COMMANDS
 from tests.stomp.conversation import Client, Cut, Frame, message, parse
 
 EXAMPLES = [

@@ -1,0 +1,41 @@
+"""Every way the broker says no, as STOMP says it: an ERROR frame."""
+
+from __future__ import annotations
+
+from broker_core.engine.refusal import Refusal
+
+from .escaping import header_line
+
+REFUSALS: dict[Refusal, str] = {
+    Refusal.INVALID_DESTINATION: "invalid destination",
+    Refusal.NO_SUCH_DESTINATION: "no such destination",
+    Refusal.DESTINATION_PAUSED: "destination paused",
+    Refusal.DESTINATION_EXISTS: "destination exists",
+    Refusal.DESTINATION_IN_USE: "destination in use",
+    Refusal.DESTINATION_RESERVED: "destination reserved",
+    Refusal.LINK_IN_USE: "subscription id in use",
+    Refusal.NO_SUCH_LINK: "no such subscription",
+    Refusal.NO_SUCH_DELIVERY: "no such delivery",
+    Refusal.MESSAGE_TOO_LARGE: "message too large",
+    Refusal.TOO_MANY_UNSETTLED: "too many unacknowledged messages",
+    Refusal.INVALID_SETTING: "invalid setting",
+    Refusal.REQUEST_EXPIRED: "request expired",
+    Refusal.NOT_SUPPORTED: "not supported",
+}
+"""The `message` header of the ERROR for each refusal; its body is the refusal's sentence and the particulars."""
+
+
+def sentences(refusal: Refusal, detail: str) -> str:
+    """The body of the ERROR for a refusal."""
+    return f"{refusal.value}: {detail}" if detail else refusal.value
+
+
+def error_frame(message: str, body: str, receipt: bytes | None, extra: str, version: str | None) -> bytes:
+    """`receipt` is as on the wire, `extra` are header lines; the body repeats the message if it has nothing to add.
+    Before a `version` is agreed nothing is said that one of them would unescape."""
+    if version is None:
+        message = message.replace("\\", "/")
+    octets = (body or message).encode()
+    asked = b"" if receipt is None else b"receipt-id:%b\n" % receipt
+    headers = f"{header_line('message', message, version or '1.0')}\n{extra}content-type:text/plain\ncontent-length:{len(octets)}\n"
+    return b"ERROR\n%b%b\n%b\0" % (headers.encode(), asked, octets)
