@@ -55,11 +55,13 @@ class Child:
         self._log = _role_log(home / "log" / f"{role.name}.log")
         self._process: asyncio.subprocess.Process | None = None
         self._stopping = asyncio.Event()
-        self._keeper = asyncio.create_task(self._keep(), name=role.name)
+        self.keeper = asyncio.create_task(self._keep(), name=role.name)
+        """Ends only after stop()."""
 
     def say(self, text: str) -> None:
         self._log.info(text)
-        print(f"{self.role.name:{WIDTH}} | {text}", flush=True)
+        with contextlib.suppress(OSError):  # the terminal is gone; the log has it
+            print(f"{self.role.name:{WIDTH}} | {text}", flush=True)
 
     async def stop(self, kill_at: float) -> None:
         """Ask it to stop, wait until `kill_at` (monotonic clock), then kill it with all of its process group."""
@@ -69,26 +71,29 @@ class Child:
             with contextlib.suppress(ProcessLookupError):
                 process.send_signal(self.role.stop_signal)
         try:
-            await asyncio.wait_for(asyncio.shield(self._keeper), max(0.0, kill_at - time.monotonic()))
+            await asyncio.wait_for(asyncio.shield(self.keeper), max(0.0, kill_at - time.monotonic()))
         except TimeoutError:
             self.killed = True
             self.say("did not stop in time and is killed")
             assert process is not None
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGKILL)
-            await self._keeper
+            await self.keeper
 
     async def _keep(self) -> None:
         backoff = BACKOFF_SECONDS
         while not self._stopping.is_set():
             began = time.monotonic()
-            code = await self._run_once()
+            try:
+                ending = _ending(await self._run_once())
+            except OSError as error:  # no memory, no processes, no space: as with every other end, try again
+                ending = f"could not be started ({error})"
             if self._stopping.is_set():
                 break
             if time.monotonic() - began >= STEADY_SECONDS:
                 backoff = BACKOFF_SECONDS
             self.restarts += 1
-            self.say(f"{_ending(code)}; starting again in {backoff} s")
+            self.say(f"{ending}; starting again in {backoff} s")
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self._stopping.wait(), backoff)
             backoff = min(2 * backoff, BACKOFF_SECONDS_MAX)
@@ -108,7 +113,7 @@ class Child:
             preexec_fn=die_with_us(role.death_signal),
             **switch,
         )
-        self._pid_file.write_text(f"{process.pid}\n")
+        self._write_pid(process.pid)
         if self._stopping.is_set():  # told to stop while it was being started
             process.send_signal(role.stop_signal)
         try:
@@ -121,6 +126,12 @@ class Child:
             return code
         finally:
             self._pid_file.unlink(missing_ok=True)
+
+    def _write_pid(self, pid: int) -> None:
+        try:
+            self._pid_file.write_text(f"{pid}\n")
+        except OSError as error:  # a full disk must not stop what may free it
+            self.say(f"runs as process {pid}, but its pid file could not be written ({error})")
 
     async def _copy_output(self, stream: asyncio.StreamReader) -> None:
         while True:

@@ -65,12 +65,16 @@ class Supervisor:
     async def run(self) -> int:
         """The exit code: 0 after an orderly stop, 1 if something had to be killed. Raises CannotStart."""
         loop = asyncio.get_running_loop()
-        for number in (signal.SIGTERM, signal.SIGINT):
-            loop.add_signal_handler(number, self._stop.set)
+        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+            if signal.getsignal(number) != signal.SIG_IGN:  # nohup
+                loop.add_signal_handler(number, self._stop.set)
         try:
             await self._start()
             await self._announce()
-            await self._stop.wait()
+            stopped = asyncio.create_task(self._stop.wait())
+            keepers = [child.keeper for child in self._children.values()]
+            for ended in (await asyncio.wait([stopped, *keepers], return_when=asyncio.FIRST_COMPLETED))[0]:
+                ended.result()  # a keeper ends before its stop only by a bug, which shows here
         finally:
             clean = await self._stop_all()
         return 0 if clean else 1

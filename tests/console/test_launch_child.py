@@ -128,6 +128,24 @@ async def test_it_can_be_stopped_before_it_was_started(home: Path) -> None:
         assert pid_of(home) == 0
 
 
+async def test_a_full_disk_or_a_lost_folder_does_not_stop_the_restarts(home: Path) -> None:
+    async with kept(home, "print('runs')"):
+        (home / "run").rmdir()
+        await until(lambda: log_of(home).count("runs\n") >= 2)
+        assert "its pid file could not be written" in log_of(home)
+
+
+async def test_what_cannot_be_started_is_tried_again(home: Path) -> None:
+    program = home / "program"
+    running = Child(Role("web", [str(program)]), home)
+    await until(lambda: running.restarts >= 2)
+    assert "could not be started ([Errno 2]" in log_of(home)
+    program.write_text("#!/bin/sh\necho at last\n")
+    program.chmod(0o755)
+    await until(lambda: "at last" in log_of(home))
+    await running.stop(time.monotonic() + PATIENCE_SECONDS)
+
+
 async def test_ctrl_c_on_the_terminal_is_not_for_it(home: Path) -> None:
     async with kept(home, "import os; print(os.getpgrp())"):
         await until(lambda: "\n" in log_of(home))
