@@ -279,16 +279,17 @@ class Connection:
             events.close()
             if self._phase is Phase.LEAVING or self._phase is Phase.CLOSED:
                 parser.discard()
-        if self._subscriptions:
+        if self._phase is Phase.OPEN and self._subscriptions:
             self._check_unconfirmed()
         return commands
 
     def _check_unconfirmed(self) -> None:
-        limits = self._limits
-        if len(self._unconfirmed) > limits.unconfirmed_max * limits.subscriber_unconfirmed_factor:
-            self._fail(f"more than {limits.unconfirmed_max * limits.subscriber_unconfirmed_factor} sends wait for their receipt")
-        elif self._unconfirmed_octets > limits.unconfirmed_octets_max * limits.subscriber_unconfirmed_factor:
-            self._fail(f"more than {limits.unconfirmed_octets_max * limits.subscriber_unconfirmed_factor} octets wait for their receipt")
+        """R20, for connections that cannot be paused."""
+        limits, factor = self._limits, self._limits.subscriber_unconfirmed_factor
+        if len(self._unconfirmed) > limits.unconfirmed_max * factor:
+            self._fail(f"more than {limits.unconfirmed_max * factor} sends wait for their receipt")
+        elif self._unconfirmed_octets > limits.unconfirmed_octets_max * factor:
+            self._fail(f"more than {limits.unconfirmed_octets_max * factor} octets wait for their receipt")
 
     def _prepare(self, headers: dict[str, str], lines: bytes | None) -> tuple[str, Header, int]:
         """What the parser keeps with a header section of SEND."""

@@ -37,7 +37,6 @@ IDLE_BODY_OCTETS_MAX = 64
 _LINE_ENDS = re.compile(rb"(?:\r?\n)*")
 _ACK_BY_ID = re.compile(rb"ACK\nid:([0-9A-Za-z.:_-]{1,128})\n\n\0")
 
-
 PART = Section("part of a body", {})
 ACK_BY_ID = Section("ACK by id", {})
 
@@ -85,6 +84,7 @@ class Parser:
         self._kept = b""
         self._section = self._receipt = None
         self._body = bytearray()
+        self._expected = b"\0", b"", None, -1
         self._sections.forget()
 
     def events(self, data: bytes) -> Generator[Event, None, None]:

@@ -24,7 +24,6 @@ COMMAND_OCTETS_MAX = 16
 """The longest command, UNSUBSCRIBE, has 11. Anything longer is another protocol and is refused before its first line ends."""
 
 
-
 class Malformed(Exception):
     """A frame that breaks the protocol: a sentence for the peer, and the receipt it asked for, as on the wire, if known."""
 
@@ -35,7 +34,8 @@ class Malformed(Exception):
 
 
 class Section:
-    """Command and headers of a frame. SEND's receipt and content-length are not among them. Of repeated headers the first counts (1.2)."""
+    """Command and headers of a frame. SEND's receipt and content-length are not among them, and none at all if it was prepared.
+    Of repeated headers the first counts (1.2)."""
 
     __slots__ = ("command", "headers", "prepared")
 
@@ -105,9 +105,10 @@ class Sections:
             return section, receipt, length
         command, headers = self._parse(block, None)
         value = headers.get("content-length")
-        length = -1 if value is None else self._length_of(value.encode(), None)
+        receipt = on_wire(headers.get("receipt"), self.version)
+        length = -1 if value is None else self._length_of(value.strip().encode() if command in UNESCAPED else value.encode(), receipt)
         if length > 0 and command not in WITH_BODY:
-            raise Malformed(f"{command} may not have a body", on_wire(headers.get("receipt"), self.version))
+            raise Malformed(f"{command} may not have a body", receipt)
         return Section(command, headers), None, length
 
     def of_send(self, block: bytes, receipt: bytes | None) -> tuple[Section, int]:
@@ -121,13 +122,16 @@ class Sections:
             headers.pop("receipt", None)
             # As many lines and colons as headers: nothing was repeated, left out or escaped, the lines can be stored as they are.
             plain = block.count(b"\n") == block.count(b":") == len(headers) and b"\\" not in block and b"\r" not in block
-            section = Section(command, headers)
-            if self._prepare is not None:
+            if self._prepare is None:
+                section = Section(command, headers)
+            else:
                 try:
-                    section.prepared = self._prepare(headers, block[5:] if plain and self.version != "1.0" else None)
+                    prepared = self._prepare(headers, block[5:] if plain and self.version != "1.0" else None)
                 except Malformed as malformed:
                     malformed.receipt = receipt
                     raise
+                # Without the headers: 1 KiB of lines of one letter would be 40 KiB of strings to remember.
+                section = Section(command, {}, prepared)
             if len(block) <= self._limits.section_octets_max:
                 if len(self._known) >= self._limits.sections_max:
                     self._known.clear()
@@ -212,4 +216,5 @@ class Sections:
 
 
 def on_wire(value: str | None, version: str) -> bytes | None:
+    """A header value as the peer must have written it."""
     return None if value is None else escape(value, version).encode()

@@ -48,7 +48,8 @@ def plausible(chance: random.Random, oddity: float, version: bytes, subscribed: 
         body = chance.randbytes(chance.choice((0, 1, 50, 401, 2999)))
         return b"SEND\ndestination:/queue/a\nreceipt:%d\ncontent-length:%d\n\n%b\0" % (chance.randrange(99), len(body), body)
     if kind < 0.5:
-        return b"SEND\ndestination:/queue/a\npersistent:true\nfoo:%d\n\n%b\0" % (chance.randrange(9), b"text " * chance.choice((1, 10, 100)))
+        text = b"text " * chance.choice((1, 10, 100))
+        return b"SEND\ndestination:/queue/a\npersistent:true\nfoo:%d\n\n%b\0" % (chance.randrange(9), text)
     if kind < 0.55:
         return b"\n" * chance.randrange(50)
     if kind < 0.6 and len(subscribed) > 1:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import tracemalloc
+
 import pytest
 
 from broker_core.engine.commands import Send
@@ -249,6 +251,28 @@ def test_a_connection_with_subscriptions_is_not_paused_but_told_its_limit(limits
     assert not client.machine.wants_pause and not client.machine.wants_close
     client.says(b"SEND\ndestination:a\nreceipt:1\n\nx\0" * 6)
     assert client.error().headers["message"] == sentence
+
+
+def test_two_reasons_to_close_give_one_error(cut: Cut) -> None:
+    client = connected(cut, limits=Limits(unconfirmed_max=1))
+    client.subscribes()
+    client.says(b"SEND\ndestination:a\nreceipt:1\n\nx\0" * 16 + b"SEND\ndestination:a\nreceipt:1\n\nx\0NONSENSE\n\n\0")
+    assert client.error().command == "ERROR"
+
+
+def test_remembering_sections_takes_memory_in_proportion_to_their_octets() -> None:
+    client = Client()
+    client.connects()
+    tracemalloc.start()
+    try:
+        before = tracemalloc.get_traced_memory()[0]
+        for number in range(600):
+            lines = b"".join(b"%x:%d\n" % (letter, number) for letter in range(120))
+            client.says(b"SEND\ndestination:a\n" + lines + b"\n\0")
+        assert tracemalloc.get_traced_memory()[0] - before < 3_000_000
+    finally:
+        tracemalloc.stop()
+    assert not client.machine.wants_close
 
 
 # -- large bodies -------------------------------------------------------------------------------------------------------------------
