@@ -16,7 +16,7 @@ import psycopg
 from psycopg import AsyncConnection
 
 from .queries import QUERIES
-from .wire import Wire
+from .wire import StatementFailed, Wire, WireBroken
 
 LOCK = 0x5355_5245
 """First key of the advisory lock, "SURE" in ASCII; the second is the shard."""
@@ -73,7 +73,8 @@ class Lease:
         connection = await connect(dsn)
         try:
             while not await cls._try_lock(connection, shard):
-                await sleep(STANDBY_POLL_SECONDS)
+                if not await cls._end_stale_holder(connection, shard):
+                    await sleep(STANDBY_POLL_SECONDS)
             keys = {"node": node, "shard": shard}
             row = await (await connection.execute(QUERIES["lease_raise_epoch"], keys)).fetchone()
             assert row is not None, f"no lease row for shard {shard}: the schema is not migrated"
@@ -94,12 +95,15 @@ class Lease:
 
     @staticmethod
     async def _try_lock(connection: AsyncConnection[Any], shard: int) -> bool:
+        row = await (await connection.execute(QUERIES["lease_try_lock"], {"lock": LOCK, "shard": shard})).fetchone()
+        return row == (True,)
+
+    @staticmethod
+    async def _end_stale_holder(connection: AsyncConnection[Any], shard: int) -> bool:
+        """True if there was a holder to end: its lock is free, or will be in a moment."""
         keys = {"lock": LOCK, "shard": shard, "seconds": STALE_SECONDS}
-        row = await (await connection.execute(QUERIES["lease_try_lock"], keys)).fetchone()
-        if row == (True,):
-            return True
-        await connection.execute(QUERIES["lease_terminate_stale"], keys)
-        return False
+        ended = await (await connection.execute(QUERIES["lease_terminate_stale"], keys)).fetchall()
+        return bool(ended)
 
     def proved(self, sent_monotonic: float) -> None:
         """A commit that was sent then has succeeded: the lease was ours at some instant after it."""
@@ -115,10 +119,19 @@ class Lease:
         if self._heartbeats is not None:
             self._heartbeats.cancel()
             await asyncio.gather(self._heartbeats, return_exceptions=True)
+        await self._unlock()
         self.writer.detach()
         await self._connection.close()
         if self._heartbeat_connection is not None:
             await self._heartbeat_connection.close()
+
+    async def _unlock(self) -> None:
+        """Free the lock now and not when the server notices that the connection is closed. Nothing is committed after it: `writer` is detached."""
+        if self.writer.is_idle():
+            try:
+                await self.writer.run(f"SELECT pg_advisory_unlock({LOCK}, {self.shard})".encode())
+            except (WireBroken, StatementFailed):
+                return  # the connection is gone, and the lock with it
 
     async def _start(self, sleep: Sleep) -> None:
         self._heartbeat_connection = await connect(self.dsn)

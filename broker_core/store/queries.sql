@@ -27,7 +27,7 @@ WITH stale AS (
       AND a.pid = l.pid
       AND (l.pid = stale.holder_pid OR a.state_change < clock_timestamp() - make_interval(secs => %(seconds)s))
 )
-SELECT pid, pg_terminate_backend(pid) FROM (
+SELECT pid, pg_terminate_backend(pid, 1000) FROM (
     SELECT pid FROM locked
     UNION
     SELECT a.pid FROM pg_stat_activity a, stale

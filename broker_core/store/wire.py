@@ -51,6 +51,10 @@ class Wire:
         pgconn.nonblocking = 1
         self._loop.add_reader(self._socket, self._readable)
 
+    def is_idle(self) -> bool:
+        """True if statements can be run."""
+        return self.broken is None and not self._running
+
     def detach(self, why: str = "closed") -> None:
         """Leave the socket alone for good; the connection's owner closes it."""
         if self.broken is None:

@@ -1,0 +1,62 @@
+"""Migrations: each once, whoever runs them, and none half."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+
+import psycopg
+import pytest
+
+from broker_core.store import migrate
+from tests.support.postgres import Server
+
+
+@pytest.fixture
+def empty(server: Server) -> Iterator[str]:
+    name = server.create_database()
+    yield server.dsn(name)
+    server.drop_database(name)
+
+
+def names(dsn: str) -> list[str]:
+    with psycopg.connect(dsn) as connection:
+        return [name for (name,) in connection.execute("SELECT name FROM surety.migration ORDER BY name")]
+
+
+def test_a_migration_that_fails_leaves_nothing_behind_and_those_before_it_stand(empty: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    found = migrate.migrations()
+    broken = ("9999_broken.sql", "CREATE TABLE surety.half (n int); SELECT 1 / 0;")
+    monkeypatch.setattr(migrate, "migrations", lambda: [*found, broken])
+    with pytest.raises(psycopg.errors.DivisionByZero):
+        migrate.migrate(empty)
+    assert names(empty) == [name for name, _ in found]
+    with psycopg.connect(empty) as connection:
+        assert connection.execute("SELECT to_regclass('surety.half'), to_regclass('surety.lease')").fetchone() == (None, "surety.lease")
+
+
+def test_running_them_again_does_nothing(empty: str) -> None:
+    assert migrate.migrate(empty) == [name for name, _ in migrate.migrations()] != []
+    assert migrate.migrate(empty) == []
+
+
+def test_runners_side_by_side_apply_each_once(empty: str) -> None:
+    with ThreadPoolExecutor(4) as runners:
+        applied = [name for names in runners.map(migrate.migrate, [empty] * 4) for name in names]
+    assert sorted(applied) == names(empty)
+
+
+def test_every_key_carries_the_shard(dsn: str) -> None:
+    """R18; but for accounts, the audit, the installation's name and the migrations themselves, which belong to no shard."""
+    with psycopg.connect(dsn) as connection:
+        rows = connection.execute(
+            """
+            SELECT i.indrelid::regclass::text, i.indexrelid::regclass::text, a.attname
+            FROM pg_index i JOIN pg_class t ON t.oid = i.indrelid JOIN pg_namespace n ON n.oid = t.relnamespace
+            JOIN pg_attribute a ON a.attrelid = i.indrelid AND a.attnum = i.indkey[0]
+            WHERE n.nspname = 'surety'
+            """
+        ).fetchall()
+    global_tables = {"surety.account", "surety.audit", "surety.migration", "surety.installation"}
+    assert {(table, index) for table, index, first in rows if table not in global_tables and first != "shard"} == set()
+    assert len(rows) > 15
