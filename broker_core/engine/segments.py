@@ -65,7 +65,7 @@ class Segments:
 
     def adopt(self, closed: SegmentClosed) -> None:
         segment = self.closed[closed.segment] = Segment(closed.segment, closed.last_sequence, closed.lanes)
-        segment.readers = sum(closed.segment in numbers for numbers in self._reads.values())
+        segment.readers = self.readers_of(closed.segment)
         self._numbers.append(closed.segment)
         self._lasts.append(closed.last_sequence)
 
@@ -100,6 +100,9 @@ class Segments:
         for number in self._reads[read]:
             if number in self.closed:
                 self.closed[number].readers += 1
+
+    def readers_of(self, number: int) -> int:
+        return sum(number in numbers for numbers in self._reads.values())
 
     def end_read(self, read: int) -> None:
         for number in self._reads.pop(read, ()):

@@ -80,6 +80,10 @@ class Timers:
     def next_deadline(self) -> int | None:
         return self._heap[0][0] if self._heap else None
 
+    def entries(self) -> list[tuple[Cursor, Message]]:
+        """What is waited for, in no order."""
+        return [(cursor, message) for _, _, cursor, message in self._heap]
+
 
 class Shard:
     __slots__ = (

@@ -1,0 +1,222 @@
+"""What must hold after every flush, checked from scratch: tests and the simulator call `check`; the service never does, it is O(messages in memory).
+
+An AssertionError names what is broken and where.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from itertools import pairwise
+
+from .commands import Direction
+from .destination import Destination
+from .effects import PageWanted
+from .engine import Engine
+from .link import Link
+from .message import VOLATILE, Message
+from .progress import BLOCK, Progress
+from .shard import Shard
+from .subscription import Cursor, Subscription
+
+
+def check(engine: Engine) -> None:
+    """Between a flush and the next command. Raises AssertionError."""
+    shard = engine.shard
+    assert not shard.batch.dirty and not shard.batch.settling, "the flush left work in the batch"
+    memory = sum(octets for _, _, octets in shard.reading.values())
+    waiting = _waiting(shard)
+    for destination in shard.destinations.values():
+        assert shard.numbered.get(destination.number) is destination, f"{destination.address} is not the destination of its number"
+        known = 0
+        complete = True
+        for subscription in destination.subscriptions:
+            assert shard.subscriptions.get(subscription.number) is subscription, f"subscription {subscription.number} is not registered"
+            _check_links(shard, subscription)
+            for cursor in subscription.order:
+                places = _check_places(cursor)
+                _check_progress(cursor)
+                _check_reading(shard, cursor)
+                _check_segments(shard, cursor)
+                _check_delayed(cursor, waiting)
+                memory += cursor.octets
+                known += sum(message.size for message in places.values())
+                complete = complete and _horizon(cursor) == cursor.lane.tail
+        _check_octets(destination, known, complete)
+    assert shard.memory == memory, f"memory is said to hold {shard.memory} octets, it holds {memory}"
+    _check_readers(shard)
+    _check_peers(shard)
+
+
+# -- where messages are ---------------------------------------------------------------------------------------------------------------
+def _name(cursor: Cursor) -> str:
+    return f"lane {cursor.index} of {cursor.subscription.destination.address}"
+
+
+def _horizon(cursor: Cursor) -> int:
+    """Below it everything is settled or in memory. The floor may pass `loaded` while what lies on disk expires."""
+    return max(cursor.loaded, cursor.progress.floor)
+
+
+def _places(cursor: Cursor) -> Iterator[tuple[str, Message]]:
+    yield from (("ready", message) for message in cursor.ready if message.position not in cursor.skip)
+    yield from (("returned", message) for _, message in cursor.returned)
+    yield from (("missing", message) for message in cursor.missing.values())
+    yield from (("delayed", message) for message in cursor.delayed.values())
+    for link in cursor.subscription.links.values():
+        yield from ((f"outstanding on link {link.number}", m) for m in link.unsettled.values() if m.header.lane == cursor.index)
+
+
+def _check_places(cursor: Cursor) -> dict[int, Message]:
+    """Every unsettled position below `loaded` is in exactly one place, and nothing settled is in any. The messages by position."""
+    name, progress = _name(cursor), cursor.progress
+    found: dict[int, Message] = {}
+    places: dict[int, str] = {}
+    for place, message in _places(cursor):
+        position = message.position
+        assert position not in places, f"position {position} of {name} is {places[position]} and {place}"
+        assert not progress.is_settled(position), f"position {position} of {name} is settled and {place}"
+        assert position < cursor.loaded, f"position {position} of {name} is {place}, but nothing is loaded from {cursor.loaded} on"
+        assert message.header.lane == cursor.index, f"position {position} of {name} is a message of lane {message.header.lane}"
+        assert message.body is not None or place not in ("ready", "returned"), f"position {position} of {name} is {place} without its body"
+        places[position] = place
+        found[position] = message
+    unsettled = progress.count_unsettled(progress.floor, cursor.loaded - 1)
+    lost = [r for r in progress.unsettled(progress.floor, cursor.loaded - 1) if any(p not in places for p in range(r[0], r[1] + 1))]
+    assert unsettled == len(places), f"unsettled positions of {name} are nowhere, within {lost}"
+    positions = [message.position for message in cursor.ready]
+    assert all(a < b for a, b in pairwise(positions)), f"ready of {name} is not ascending: {positions}"
+    assert set(cursor.skip) <= set(positions), f"{name} is to skip what is not ready: {list(cursor.skip)}"
+    assert all(progress.is_settled(position) for position in cursor.skip), f"{name} skips what is not settled: {list(cursor.skip)}"
+    octets = sum(message.size for message in cursor.ready) + sum(message.size for _, message in cursor.returned)
+    assert cursor.octets == octets, f"{name} is said to hold {cursor.octets} octets, it holds {octets}"
+    assert not cursor.accepted, f"acknowledgements of {name} were left behind: {cursor.accepted}"
+    assert not [p for p in cursor.failures if progress.is_settled(p)], f"{name} remembers failures of settled messages"
+    return found
+
+
+def _check_progress(cursor: Cursor) -> None:
+    name, progress, tail = _name(cursor), cursor.progress, cursor.lane.tail
+    assert 0 <= progress.floor <= tail, f"the floor of {name} is {progress.floor}, its tail {tail}"
+    assert 0 <= cursor.loaded <= tail, f"{name} is loaded up to {cursor.loaded}, its tail is {tail}"
+    ahead = sum(bits.bit_count() for bits in progress.blocks.values())
+    assert progress.ahead == ahead, f"{name}: {progress.ahead} are said to be settled above the floor, {ahead} are"
+    assert not progress.blocks or _is_normal(progress), f"{name}: the floor {progress.floor} is settled, or a block is empty or below it"
+    unsettled = progress.count_unsettled(progress.floor, tail - 1)
+    assert cursor.depth == unsettled, f"the depth of {name} is said to be {cursor.depth}, {unsettled} are unsettled"
+    assert cursor.offered < tail, f"{name} offered {cursor.offered}, its tail is {tail}"
+
+
+def _is_normal(progress: Progress) -> bool:
+    blocks, floor = progress.blocks, progress.floor
+    below = blocks.get(floor // BLOCK, 0) & ((1 << floor % BLOCK + 1) - 1)
+    return below == 0 and min(blocks) >= floor // BLOCK and all(blocks.values())
+
+
+def _check_octets(destination: Destination, known: int, complete: bool) -> None:
+    """What is on disk only is not known one by one: then the sum is a lower bound."""
+    address, octets = destination.address, destination.octets
+    assert octets == known if complete else octets >= known, f"{address} is said to hold {octets} octets, it holds {known}"
+    assert destination.depth or not octets, f"{address} is empty and is said to hold {octets} octets"
+
+
+# -- links ----------------------------------------------------------------------------------------------------------------------------
+def _may_receive(shard: Shard, link: Link) -> bool:
+    limits = shard.limits
+    full = link.octets >= limits.link_octets or len(link.unsettled) >= limits.link_unsettled
+    return link.credit > 0 and not full and not link.peer.stopped
+
+
+def _check_links(shard: Shard, subscription: Subscription) -> None:
+    hungry = Counter(link.number for link in subscription.hungry)
+    for link in subscription.hungry:
+        assert shard.links.get(link.number) is link, f"link {link.number} is gone and still to be served"
+    for link in subscription.links.values():
+        number = link.number
+        assert shard.links.get(number) is link, f"link {number} is not registered"
+        assert link.hungry == bool(hungry[number]), f"link {number} is marked hungry={link.hungry} and queued {hungry[number]} times"
+        assert hungry[number] <= 1, f"link {number} is queued {hungry[number]} times"
+        assert link.hungry or not _may_receive(shard, link), f"link {number} may receive and is not queued"
+        octets = sum(message.size for message in link.unsettled.values())
+        assert link.octets == octets, f"link {number} is said to hold {link.octets} octets, it holds {octets}"
+        assert link.credit >= 0, f"link {number} has {link.credit} credit"
+        assert len(link.unsettled) <= shard.limits.link_unsettled, f"link {number} holds {len(link.unsettled)} deliveries"
+        assert list(link.unsettled) == sorted(link.unsettled), f"deliveries of link {number} are out of order"
+        for message in link.unsettled.values():
+            cursor = subscription.cursors[message.header.lane]
+            assert cursor is not None
+            assert not cursor.stored or message.position <= cursor.offered, f"{message.position} of {_name(cursor)} left and was not offered"
+    if subscription.destination.state & Direction.CONSUMERS:
+        return
+    if any(_may_receive(shard, link) for link in subscription.links.values()):
+        waiting = [_name(cursor) for cursor in subscription.order if cursor.deliverable]
+        assert not waiting, f"{waiting} could be delivered and were not"
+
+
+def _check_peers(shard: Shard) -> None:
+    held = {number for peer in shard.peers.values() for number in peer.links}
+    assert held == set(shard.links), f"links of peers {held}, of the shard {set(shard.links)}"
+    for link in shard.links.values():
+        assert shard.peers.get(link.peer.number) is link.peer, f"the peer of link {link.number} is gone"
+        assert link.subscription.links.get(link.number) is link, f"link {link.number} is not its subscription's"
+        assert link.subscription.number in shard.subscriptions, f"link {link.number} is of a subscription that is gone"
+
+
+# -- reads, segments, timers ----------------------------------------------------------------------------------------------------------
+def _check_reading(shard: Shard, cursor: Cursor) -> None:
+    """A read that is on its way is known, and one that is needed is on its way."""
+    name = _name(cursor)
+    if cursor.reading:
+        reader, read, _ = shard.reading[cursor.reading]
+        assert reader is cursor, f"read {cursor.reading} of {name} is another's"
+        assert not isinstance(read, PageWanted) or cursor.loaded > read.after, f"read {cursor.reading} of {name} starts beyond {cursor.loaded}"
+        return
+    if cursor.subscription.links:
+        assert not cursor.missing, f"bodies of {name} are missing and nobody reads them"
+        wanted = cursor.loaded < cursor.lane.tail and len(cursor.ready) < shard.limits.page_rows
+        assert not wanted, f"{name} is loaded up to {cursor.loaded} of {cursor.lane.tail} and nobody reads on"
+
+
+def _check_segments(shard: Shard, cursor: Cursor) -> None:
+    """Whatever may have to be read can be found: unsettled rows, of volatile lanes those that spilled."""
+    key = (cursor.lane.destination.number, cursor.index)
+    segments = shard.segments
+    held = [segment.lanes[key] for segment in segments.closed.values() if key in segment.lanes]
+    held += [ranges[key] for ranges in (segments.retained, segments.lanes) if key in ranges]
+    start = cursor.progress.floor if cursor.index < VOLATILE else _horizon(cursor)
+    for low, high in cursor.progress.unsettled(start, cursor.lane.tail - 1):
+        position = low
+        while position <= high:
+            ends = [last for first, last in held if first <= position <= last]
+            assert ends, f"no segment holds {position} of {_name(cursor)}"
+            position = max(ends) + 1
+
+
+def _check_readers(shard: Shard) -> None:
+    segments = shard.segments
+    for segment in [*segments.closed.values(), *segments.leaving.values()]:
+        readers = segments.readers_of(segment.number)
+        assert segment.readers == readers, f"segment {segment.number} has {readers} readers and counts {segment.readers}"
+    for number in shard.reading:
+        cursor = shard.reading[number][0]
+        gone = cursor.subscription.number not in shard.subscriptions
+        assert gone or cursor.reading == number, f"read {number} belongs to no cursor"
+
+
+def _waiting(shard: Shard) -> dict[Cursor, dict[int, list[Message]]]:
+    """What timers wait for, by cursor and position."""
+    found: dict[Cursor, dict[int, list[Message]]] = {}
+    for cursor, message in shard.timers.entries():
+        found.setdefault(cursor, {}).setdefault(message.position, []).append(message)
+    return found
+
+
+def _check_delayed(cursor: Cursor, waiting: dict[Cursor, dict[int, list[Message]]]) -> None:
+    timed = waiting.get(cursor, {})
+    for position, message in cursor.delayed.items():
+        assert any(entry is message for entry in timed.get(position, ())), f"no timer brings {position} of {_name(cursor)} back"
+    if cursor.stored:
+        return
+    for message in cursor.ready:
+        due = message.header.expiration
+        assert not due or message.position in cursor.skip or message.position in timed, f"{message.position} of {_name(cursor)} expires unseen"
