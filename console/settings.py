@@ -74,7 +74,7 @@ def database(url: str) -> dict[str, object]:
 # -- security -----------------------------------------------------------------------------------------------------------------------
 SECRET_KEY = secret_key(BROKER.home)
 DEBUG = False
-ALLOWED_HOSTS = env_list("SURETY_ALLOWED_HOSTS") or ["localhost", "127.0.0.1", "[::1]", socket.gethostname(), BROKER.bind]
+ALLOWED_HOSTS = ["localhost", "127.0.0.1", "[::1]", socket.gethostname(), BROKER.bind, *env_list("SURETY_ALLOWED_HOSTS")]
 CSRF_TRUSTED_ORIGINS = env_list("SURETY_TRUSTED_ORIGINS")
 HTTPS = env_flag("SURETY_HTTPS")
 """True: the console is reached by HTTPS only, through a proxy that says so in X-Forwarded-Proto."""

@@ -10,6 +10,7 @@ from django.shortcuts import redirect, render
 from django.views.decorators.http import require_http_methods
 
 from broker_core import control
+from console.quantities import messages as messages_of
 from console.selectors import destinations
 from console.selectors.destinations import Destination
 from console.services import destinations as service
@@ -125,8 +126,8 @@ def _tell(request: HttpRequest, address: str, done: str, outcome: Outcome) -> No
 
 
 def _particulars(result: dict[str, Any]) -> str:
-    parts = [f"{result[name]:,} messages {word}" for name, word in _COUNTS if isinstance(result.get(name), int)]
+    parts = [f"{messages_of(result[name])} {word}" for name, word in _COUNTS if isinstance(result.get(name), int) and result[name]]
     return f": {', '.join(parts)}" if parts else ""
 
 
-_COUNTS = (("purged", "purged"), ("outstanding", "kept, because consumers hold them"), ("discarded", "discarded"))
+_COUNTS = (("purged", "discarded"), ("discarded", "discarded"), ("outstanding", "kept with consumers"))

@@ -34,6 +34,23 @@ COUNTERS = {
     "redelivered_total": ("messages_redelivered_total", "Deliveries of messages that had left before."),
 }
 OLDEST = ("oldest_message_age_seconds", "Age of the oldest message.")
+NODE = {
+    "body_memory_octets": "Message bodies kept in memory.",
+    "commits_total": "Group commits since the node took the lease.",
+    "connections": "Connections of clients.",
+    "connections_total": "Connections taken since the node took the lease.",
+    "destinations": "Destinations that the engine knows, temporary ones among them.",
+    "event_loop_lag_seconds": "How late the event loop woke at its last second.",
+    "links": "Consumers' links.",
+    "logins_refused_total": "Logins refused since the node took the lease.",
+    "messages_stored_total": "Messages written since the node took the lease.",
+    "segments": "Segments of stored messages.",
+    "sends_waiting_for_space": "Sends that wait for disk space.",
+    "space_free_octets": "Free space on the database's disk.",
+    "space_low": "1 while producers wait for disk space.",
+    "synchronous_commits_total": "Group commits that waited for the disk.",
+}
+"""What the node's metrics mean. One that is not named here is exported all the same."""
 COMMIT_SECONDS = ("commit_seconds_bounds", "commit_seconds_buckets", "commit_seconds_sum")
 """A histogram as the node tells it: bounds, observations between them, and their sum."""
 _NODE_METRIC = re.compile(r"[a-z][a-z0-9_]{0,99}")
@@ -86,7 +103,7 @@ def _told_by_node(told: dict[str, Any]) -> list[Family]:
         if name not in COMMIT_SECONDS and _NODE_METRIC.fullmatch(name) and isinstance(value, int | float):
             kind = "counter" if name.endswith("_total") else "gauge"
             # Prometheus counts bytes; the broker says octets everywhere else.
-            family = Family(f"surety_node_{name.replace('octets', 'bytes')}", kind, f"{_words(name)}, as the node tells it.")
+            family = Family(f"surety_node_{name.replace('octets', 'bytes')}", kind, NODE.get(name) or f"{_words(name)}, as the node tells it.")
             families.append(family.add(value))
     bounds, buckets, seconds = (told.get(name) for name in COMMIT_SECONDS)
     if isinstance(bounds, list) and isinstance(buckets, list) and isinstance(seconds, int | float) and len(buckets) == len(bounds) + 1:

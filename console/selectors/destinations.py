@@ -4,6 +4,7 @@ import base64
 import binascii
 import json
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
 from .node import HEARTBEAT_SECONDS_MAX
@@ -13,6 +14,8 @@ PAGE_ROWS = 50
 PAGE_ROWS_MAX = 1000
 SEARCH_CHARACTERS_MAX = 255
 SORTS = ("name", "depth")
+REPORT_SECONDS_MAX = 3
+"""The node writes what changed every second; a row that is older than three has not changed since."""
 
 # A row counts as known if the holder's heartbeat is fresh and the row was written under its lease: what an earlier holder wrote last may be
 # long past. The node writes a row when it changes, so that its age alone says nothing.
@@ -25,7 +28,8 @@ _DESTINATIONS = """
         SELECT destination.destination AS number, destination.address, destination.automatic, destination.state,
                destination.settings::text AS settings, statistics.depth, statistics.octets, statistics.consumers, statistics.unsettled,
                statistics.accepted_total, statistics.settled_total, statistics.dead_total, statistics.expired_total,
-               statistics.redelivered_total, statistics.at,
+               statistics.redelivered_total,
+               greatest(statistics.at, clock_timestamp() - make_interval(secs => %(report_seconds_max)s)) AS at,
                CASE WHEN statistics.depth > 0 THEN
                     greatest(0, (extract(epoch FROM clock_timestamp()) * 1000)::int8 - statistics.oldest_at) END AS oldest_ms,
                coalesce(statistics.depth, -1) AS rank
@@ -34,6 +38,7 @@ _DESTINATIONS = """
          WHERE shard = 0 AND destination.destroyed_at IS NULL)
     SELECT * FROM listed
 """
+_SECONDS = {"heartbeat_seconds_max": HEARTBEAT_SECONDS_MAX, "report_seconds_max": REPORT_SECONDS_MAX}
 _ORDER = {"name": "ORDER BY address", "depth": "ORDER BY rank DESC, address"}
 _AFTER = {"name": "address > %(address)s", "depth": "(rank < %(rank)s OR rank = %(rank)s AND address > %(address)s)"}
 
@@ -58,8 +63,8 @@ class Destination:
     dead_total: int | None
     expired_total: int | None
     redelivered_total: int | None
-    at: Any
-    """When the node wrote these counters."""
+    at: datetime
+    """When the counters had these values: when the node wrote them or, if it found no change since, shortly ago."""
 
     @property
     def known(self) -> bool:
@@ -82,7 +87,7 @@ def page(search: str = "", sort: str = "name", after: str = "", limit: int = PAG
     if sort not in SORTS:
         sort = "name"
     limit = max(1, min(limit, PAGE_ROWS_MAX))
-    conditions, parameters = [], {"heartbeat_seconds_max": HEARTBEAT_SECONDS_MAX, "limit": limit + 1}
+    conditions, parameters = [], {**_SECONDS, "limit": limit + 1}
     if search:
         conditions.append("address ILIKE %(pattern)s")
         parameters["pattern"] = f"%{_literal(search[:SEARCH_CHARACTERS_MAX])}%"
@@ -98,8 +103,7 @@ def page(search: str = "", sort: str = "name", after: str = "", limit: int = PAG
 
 def by_number(number: int) -> Destination | None:
     """None: there is none, or it is destroyed."""
-    parameters = {"heartbeat_seconds_max": HEARTBEAT_SECONDS_MAX, "number": number}
-    found = rows(f"{_DESTINATIONS} WHERE number = %(number)s", parameters)
+    found = rows(f"{_DESTINATIONS} WHERE number = %(number)s", {**_SECONDS, "number": number})
     return _destination(found[0]) if found else None
 
 

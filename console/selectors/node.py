@@ -34,6 +34,12 @@ class NodeStatus:
     metrics: dict[str, Any] = field(default_factory=dict)
     standbys: tuple[Standby, ...] = ()
 
+    @property
+    def connections(self) -> int | None:
+        """Clients connected; None: unknown."""
+        told = self.metrics.get("connections")
+        return told if type(told) is int else None
+
 
 def node_status() -> NodeStatus:
     """One query. Ages are by the database's clock, which is the heartbeat's."""

@@ -14,7 +14,6 @@ from broker_core.engine.limits import Limits
 from broker_core.engine.message import Header, Message, Reliability
 from broker_core.engine.recovered import Recovered
 from broker_core.engine.recovery import recover
-from typing import Self
 
 NOW = 1_800_000_000_000
 

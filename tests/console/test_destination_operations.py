@@ -153,7 +153,7 @@ def test_a_purge_names_the_number_and_tells_it_to_the_node(operator, node, datab
     assert "Purge 3 messages" in page
     assert '<input type="hidden" name="depth" value="3">' in page
     told = operator.post(path, {"depth": 3}, follow=True).content.decode()
-    assert "queue/orders purged: 3 messages purged" in told
+    assert "queue/orders purged: 3 messages discarded." in told
     assert facts.rows(database, "SELECT arguments FROM surety.control_request") == [({"depth": 3},)]
 
 

@@ -169,3 +169,16 @@ def test_no_page_reads_or_counts_messages(many, operator):
     statements = " ".join(query["sql"] for query in queries)
     for table in ("surety.message", "surety.retained", "surety.segment", "surety.ledger", "surety.spill", "surety.lane", "surety.cursor"):
         assert table not in statements
+
+
+def test_a_destination_at_rest_has_a_rate_of_0(viewer, database):
+    """The node writes no row for it any more; that is knowledge."""
+    facts.lease(database, acquired_seconds=3600)
+    facts.status(database)
+    facts.destination(database, 18, "queue/orders", accepted=100, settled=50)
+    with psycopg.connect(database, autocommit=True) as node:
+        node.execute("UPDATE surety.destination_statistics SET at = at - interval '10 minutes'")
+    viewer.get("/live")
+    page = viewer.get("/live").content.decode()
+    assert 'data-label="In /s">0<' in page
+    assert 'data-label="Out /s">0<' in page
