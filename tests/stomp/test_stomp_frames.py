@@ -39,6 +39,7 @@ def refusal(octets: bytes, cut: Cut, version: str = "1.2", limits: Limits | None
         (b"SEND\ndestination:a\0b\n\nx\0", "a NUL octet stands in a header section"),
         (b"SEND\ndestination\n\nx\0", "header line 1 of SEND has no colon"),
         (b"SEND\ndestination:a\n:b\n\nx\0", "header line 2 of SEND has no name"),
+        (b"SEND\ndestination:a:b\nno colon\n\nx\0", "header line 2 of SEND has no colon"),
         (b"SEND\ndestination:a\nfoo:b\\tc\n\nx\0", "header line 2 of SEND holds an undefined escape sequence"),
         (b"SEND\ndestination:a\nfoo:b\\\n\nx\0", "header line 2 of SEND holds an undefined escape sequence"),
         (b"SEND\ndestination:a\nreceipt:b\\t\n\nx\0", "header receipt of SEND holds an undefined escape sequence"),
@@ -69,6 +70,7 @@ def test_what_is_no_frame_is_refused_with_a_sentence_of_its_own(octets: bytes, s
     [
         (b"SEND\n" + b"a:b\n" * 6 + b"\n\0", "SEND has more than 5 header lines"),
         (b"SEND\na:" + b"x" * 60 + b"\n\n\0", "a header line is longer than 60 octets"),
+        (b"SEND\nreceipt:" + b"-" * 61 + b"\n\n\0", "a header line of SEND is longer than 60 octets"),
         (b"SEND\n" + b"abc:defgh\n" * 21, "the header section is longer than 200 octets"),
         (b"SEND\na:b\ncontent-length:1001\n\n", "the body of 1001 octets is larger than the 1000 allowed"),
         (b"SEND\na:b\n\n" + b"x" * 1001, "the body is larger than the 1000 octets allowed"),

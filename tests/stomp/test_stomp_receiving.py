@@ -43,6 +43,15 @@ def test_a_bad_subscribe_is_refused_naming_header_and_value(headers: bytes, sent
     assert (error.headers["message"], error.headers["receipt-id"]) == (sentence, "7")
 
 
+def test_the_listener_can_tell_whether_there_are_subscriptions(cut: Cut) -> None:
+    client = connected(cut)
+    assert not client.machine.subscribed
+    client.subscribes()
+    assert client.machine.subscribed
+    client.says(b"UNSUBSCRIBE\nid:0\n\n\0")
+    assert not client.machine.subscribed
+
+
 def test_a_subscription_id_in_use_is_refused(cut: Cut) -> None:
     client = connected(cut)
     client.subscribes(subscription=b"s-1")
@@ -301,6 +310,12 @@ def test_acknowledging_again_what_is_settled_is_no_error(receipt: bytes, cut: Cu
     (settle,) = client.says(b"ACK\nid:1.3\n%b\n\0" % receipt)
     client.gets(Refused(PEER, settle.token, Refusal.NO_SUCH_DELIVERY, "3", LINK))
     assert client.octets() == (b"RECEIPT\nreceipt-id:r\n\n\0" if receipt else b"")
+    assert not client.machine.wants_close
+
+
+def test_acknowledging_in_auto_mode_changes_nothing_in_1_1_either(cut: Cut) -> None:
+    client = subscribed(cut, b"auto", version="1.1")
+    assert client.says(b"ACK\nsubscription:0\nmessage-id:ID\\cnode1-100\n\n\0") == []
     assert not client.machine.wants_close
 
 

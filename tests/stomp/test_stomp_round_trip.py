@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from broker_core.engine.commands import Send
@@ -14,6 +14,8 @@ from broker_core.stomp.mapping import BROKERS_OWN
 from broker_core.stomp.sections import CLIENT_COMMANDS, SERVER_COMMANDS, UNESCAPED, WITH_BODY
 from tests.stomp.conversation import Client, Frame, byte_by_byte, message, parse, whole
 
+# The same examples every time, and no verdict on how fast the machine is.
+UNHURRIED = settings(derandomize=True, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 TEXT = st.text(st.characters(codec="utf-8", exclude_characters="\0"), max_size=30)
 NAMES = TEXT.filter(lambda name: name not in ("", "content-length", "receipt"))
 BODIES = st.binary(max_size=300)
@@ -32,6 +34,7 @@ def sayable(command: str, version: str) -> st.SearchStrategy[dict[str, str]]:
 
 
 @pytest.mark.parametrize("version", VERSIONS)
+@UNHURRIED
 @given(data=st.data())
 def test_a_frame_that_is_written_is_read_again(version: str, data: st.DataObject) -> None:
     command = data.draw(st.sampled_from(sorted(CLIENT_COMMANDS | SERVER_COMMANDS)))
@@ -55,12 +58,14 @@ def test_what_cannot_be_said_without_escapes_is_not_written(command: str, versio
         serialise(command, headers.items(), version=version)
 
 
+@UNHURRIED
 @given(st.dictionaries(TEXT.filter(bool), TEXT, max_size=8))
 def test_stored_headers_are_read_again(headers: dict[str, str]) -> None:
     assert read_canonical(canonical(headers)) == headers
     assert canonical(headers).count(b"\n") == max(0, len(headers) - 1)
 
 
+@UNHURRIED
 @given(st.dictionaries(TEXT.filter(bool), TEXT, max_size=8))
 def test_nothing_in_a_stored_header_can_add_a_line_for_any_receiver(headers: dict[str, str]) -> None:
     octets = canonical(headers)
@@ -70,7 +75,7 @@ def test_nothing_in_a_stored_header_can_add_a_line_for_any_receiver(headers: dic
         assert all(b":" in line for line in lines if line)
 
 
-@settings(max_examples=60)
+@settings(UNHURRIED, max_examples=60)
 @given(sender=st.sampled_from(("1.1", "1.2")), receiver=st.sampled_from(("1.1", "1.2")), data=st.data())
 def test_a_message_arrives_with_the_headers_and_the_body_it_was_sent_with(sender: str, receiver: str, data: st.DataObject) -> None:
     own = BROKERS_OWN | {"destination", "transaction", "delay", "priority", "expires", "persistent", "reliability"}
