@@ -41,6 +41,8 @@ class Role:
     """What the kernel sends it when the supervisor is gone."""
     account: Account | None = None
     """Runs under this account; None: ours."""
+    environment: dict[str, str] | None = None
+    """None: ours, with the secrets that it may hold."""
 
 
 class Child:
@@ -109,6 +111,7 @@ class Child:
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.STDOUT,
             limit=LINE_OCTETS_MAX,
+            env=role.environment,
             process_group=0,  # the terminal's Ctrl-C is for the supervisor, which stops the others in order
             preexec_fn=die_with_us(role.death_signal),
             **switch,

@@ -31,6 +31,8 @@ PROGRAMS = Path("pginstall18", "bin")
 """In the package's folder."""
 ELSEWHERE = Path("/var/lib")
 """Where root keeps the data when PostgreSQL's account cannot enter SURETY_HOME, as with a clone below /root (FHS 5.8)."""
+ENVIRONMENT = {"PATH": "/usr/bin:/bin", "LC_ALL": "C"}
+"""All that PostgreSQL's account learns of ours: not the operator's password."""
 FIRST_STATEMENTS = """\
 CREATE ROLE surety LOGIN IN ROLE pg_monitor, pg_signal_backend, pg_checkpoint
 CREATE DATABASE surety OWNER surety
@@ -152,6 +154,7 @@ class EmbeddedPostgres:
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             cwd=self.folder,
+            env=ENVIRONMENT,
             check=False,
             **switch,  # type: ignore[call-overload]
         )

@@ -22,7 +22,7 @@ from broker_core.transport import NODE_QUEUE, TASKS_QUEUE
 
 from .child import WIDTH, Child, Role, die_with_us
 from .home import check_ports, take_home, wait_for_leftovers
-from .postgres import EmbeddedPostgres
+from .postgres import ENVIRONMENT, EmbeddedPostgres
 from .readiness import is_ready
 from .refusal import CannotStart
 
@@ -91,7 +91,7 @@ class Supervisor:
     async def _start_database(self) -> None:
         postgres = EmbeddedPostgres(self._config.home)
         postgres.prepare()
-        role = Role("postgres", postgres.command(), signal.SIGINT, signal.SIGINT, postgres.account)  # SIGINT: fast shutdown
+        role = Role("postgres", postgres.command(), signal.SIGINT, signal.SIGINT, postgres.account, ENVIRONMENT)  # SIGINT: fast shutdown
         child = self._children["postgres"] = Child(role, self._config.home)
         began = time.monotonic()
         while not self._stop.is_set() and not postgres.is_ready():

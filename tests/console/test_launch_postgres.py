@@ -8,6 +8,7 @@ import pwd
 import shutil
 import signal
 import subprocess
+import sys
 import tempfile
 import time
 from collections.abc import Iterator
@@ -15,11 +16,16 @@ from pathlib import Path
 
 import pytest
 
-from console.launch import account, postgres
+from broker_core.config import BrokerConfig
+from console.launch import account, child, postgres, supervisor
 from console.launch.account import Account, can_enter, database_account
+from console.launch.child import Role
+from console.launch.home import take_home
 from console.launch.postgres import SOCKET_NAME, SOCKET_PATH_OCTETS_MAX, EmbeddedPostgres
 from console.launch.refusal import CannotStart
+from console.launch.supervisor import Supervisor
 from console.launch.tuning import settings
+from tests.tidy.rules import REPOSITORY
 
 PATIENCE_SECONDS = 30
 ROOT = os.geteuid() == 0
@@ -141,6 +147,40 @@ def test_a_first_start_that_fails_says_what_postgresql_said_and_leaves_no_half(h
     with pytest.raises(CannotStart, match='role "nobody_there" does not exist'):
         EmbeddedPostgres(home).prepare()
     assert not (home / "postgres" / "data").exists()
+
+
+async def test_a_database_that_does_not_start_is_given_up_with_a_sentence(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(child, "BACKOFF_SECONDS", 0.02)
+    EmbeddedPostgres(home).prepare()
+    (home / "postgres" / "data" / "PG_VERSION").write_text("9.6\n")
+    with take_home(home), pytest.raises(CannotStart, match=f"PostgreSQL does not start; its reasons are in {home}/log/postgres.log"):
+        await Supervisor(BrokerConfig(home=home)).run()
+    assert "database files are incompatible with server" in (home / "log" / "postgres.log").read_text()
+    assert list((home / "run").glob("*.pid")) == []
+
+
+async def test_the_database_runs_without_our_environment(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SURETY_ADMIN_PASSWORD", "of-the-operator")
+    seen = []
+
+    def look(_config: BrokerConfig) -> dict[str, Role]:
+        seen.append(Path(f"/proc/{(home / 'run' / 'postgres.pid').read_text().strip()}/environ").read_bytes())
+        raise CannotStart("seen enough")
+
+    async def nothing(_self: Supervisor) -> None: ...
+
+    monkeypatch.setattr(Supervisor, "_prepare_database", nothing)
+    monkeypatch.setattr(supervisor, "roles", look)
+    with take_home(home), pytest.raises(CannotStart, match="seen enough"):
+        await Supervisor(BrokerConfig(home=home)).run()
+    assert b"of-the-operator" not in seen[0]
+
+
+def test_a_standby_without_a_database_is_refused_in_a_sentence(home: Path) -> None:
+    environment = {"PATH": os.environ["PATH"], "SURETY_HOME": str(home)}
+    done = subprocess.run([sys.executable, "manage.py", "node"], cwd=REPOSITORY, env=environment, capture_output=True, text=True)
+    assert done.returncode == 1
+    assert f"No database runs on {home}: `make run` starts one" in done.stderr
 
 
 def test_a_link_to_a_folder_that_is_gone_is_not_replaced_by_an_empty_database(home: Path) -> None:
