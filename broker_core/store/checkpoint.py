@@ -9,6 +9,7 @@ from psycopg import AsyncConnection
 
 from broker_core.engine.effects import Checkpoint
 
+from .arrays import integers
 from .fence import Fence
 from .open_segment import OpenSegment
 from .queries import QUERIES
@@ -32,7 +33,10 @@ async def write_checkpoint(
 
     async def write(query: str, columns: tuple[str, ...], values: Sequence[tuple[object, ...]]) -> None:
         if values:
-            arrays = dict(zip(columns, map(list, zip(*values, strict=True)), strict=True))
+            arrays = {
+                name: list(column) if name == "bits" else integers(column)
+                for name, column in zip(columns, zip(*values, strict=True), strict=True)
+            }
             await connection.execute(QUERIES[query], {"shard": shard, **arrays})
 
     async with fence.transaction(connection):

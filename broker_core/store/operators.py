@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from operator import attrgetter
 from typing import Any
 
 import psycopg
@@ -14,6 +15,7 @@ from psycopg.rows import TupleRow
 from broker_core.engine.effects import DestinationStatistics
 
 from . import CommitLost
+from .arrays import integers, texts
 from .lease import connect
 
 _STATISTICS = """
@@ -57,10 +59,7 @@ class OperatorTables:
 
     async def write_statistics(self, rows: Sequence[DestinationStatistics]) -> None:
         """Upsert what changed."""
-        columns = [
-            [getattr(row, name) for row in rows]
-            for name in _COLUMNS
-        ]
+        columns = [(texts if name == "address" else integers)(map(attrgetter(name), rows)) for name in _COLUMNS]
         await self._execute(_STATISTICS, [self._shard, *columns])
 
     async def forget_destroyed(self) -> None:
