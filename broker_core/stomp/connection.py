@@ -251,6 +251,7 @@ class Connection:
         """Parse and map. SEND is mapped here without a call, it is the hot path; its section was prepared when it first came."""
         commands: list[Event] = []
         append, peer, parser, unconfirmed = commands.append, self._peer, self._parser, self._unconfirmed.append
+        unconfirmed_octets = 0
         events = parser.events(data)
         try:
             for section, receipt, body in events:
@@ -261,7 +262,7 @@ class Connection:
                     if receipt is not None:
                         held = size if body is not None else octets  # a large body is in the store, not in memory
                         unconfirmed(held)
-                        self._unconfirmed_octets += held
+                        unconfirmed_octets += held
                     append(Send(peer, receipt, address, Message(header, body, size)))
                 elif section is ACK_BY_ID:
                     self._subscriptions.settle_by_id(body, Outcome.ACCEPTED, None, commands)  # type: ignore[arg-type]
@@ -277,6 +278,7 @@ class Connection:
             self._fail(malformed.sentence, malformed.receipt)
         finally:
             events.close()
+            self._unconfirmed_octets += unconfirmed_octets
             if self._phase is Phase.LEAVING or self._phase is Phase.CLOSED:
                 parser.discard()
         if self._phase is Phase.OPEN and self._subscriptions:
