@@ -78,8 +78,7 @@ class Child:
             self.killed = True
             self.say("did not stop in time and is killed")
             assert process is not None
-            with contextlib.suppress(ProcessLookupError):
-                os.killpg(process.pid, signal.SIGKILL)
+            _kill(process.pid)
             await self.keeper
 
     async def _keep(self) -> None:
@@ -105,27 +104,33 @@ class Child:
         switch: dict[str, Any] = {}
         if role.account is not None and role.account.switches:
             switch = {"user": role.account.user, "group": role.account.group, "extra_groups": []}
-        self._process = process = await asyncio.create_subprocess_exec(
-            *role.command,
-            stdin=asyncio.subprocess.DEVNULL,
-            stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.STDOUT,
-            limit=LINE_OCTETS_MAX,
-            env=role.environment,
-            process_group=0,  # the terminal's Ctrl-C is for the supervisor, which stops the others in order
-            preexec_fn=die_with_us(role.death_signal),
-            **switch,
-        )
+        # A pipe of our own: asyncio's process with a pipe has not ended, for asyncio, before everybody who inherited the pipe has.
+        reading, writing = os.pipe()
+        try:
+            self._process = process = await asyncio.create_subprocess_exec(
+                *role.command,
+                stdin=asyncio.subprocess.DEVNULL,
+                stdout=writing,
+                stderr=writing,
+                env=role.environment,
+                process_group=0,  # the terminal's Ctrl-C is for the supervisor, which stops the others in order
+                preexec_fn=die_with_us(role.death_signal),
+                **switch,
+            )
+        except BaseException:
+            os.close(reading)
+            raise
+        finally:
+            os.close(writing)
         self._write_pid(process.pid)
         if self._stopping.is_set():  # told to stop while it was being started
             process.send_signal(role.stop_signal)
+        output = asyncio.create_task(self._copy_output(reading))
         try:
-            assert process.stdout is not None
-            reader = asyncio.create_task(self._copy_output(process.stdout))
             code = await process.wait()
             # What it left running (PostgreSQL's own children, for a moment) holds the pipe open; do not wait for that.
-            await asyncio.wait([reader], timeout=1)
-            reader.cancel()
+            await asyncio.wait([output], timeout=1)
+            output.cancel()
             return code
         finally:
             self._pid_file.unlink(missing_ok=True)
@@ -136,17 +141,42 @@ class Child:
         except OSError as error:  # a full disk must not stop what may free it
             self.say(f"runs as process {pid}, but its pid file could not be written ({error})")
 
-    async def _copy_output(self, stream: asyncio.StreamReader) -> None:
-        while True:
-            try:
-                line = await stream.readuntil(b"\n")
-            except asyncio.LimitOverrunError:
-                line = await stream.read(LINE_OCTETS_MAX)
-            except asyncio.IncompleteReadError as end:
-                line = end.partial
-            if not line:
-                return
-            self.say(line.decode("utf-8", "replace").rstrip())
+    async def _copy_output(self, descriptor: int) -> None:
+        stream = asyncio.StreamReader(limit=LINE_OCTETS_MAX)
+        loop = asyncio.get_running_loop()
+        transport, _ = await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(stream), os.fdopen(descriptor, "rb", 0))
+        try:
+            while line := await _line(stream):
+                self.say(line.decode("utf-8", "replace").rstrip())
+        finally:
+            transport.close()
+
+
+async def _line(stream: asyncio.StreamReader) -> bytes:
+    """The next line, or as much of it as the limit allows; empty at the end."""
+    try:
+        return await stream.readuntil(b"\n")
+    except asyncio.LimitOverrunError:
+        return await stream.read(LINE_OCTETS_MAX)
+    except asyncio.IncompleteReadError as end:
+        return end.partial
+
+
+def _kill(pid: int) -> None:
+    """SIGKILL for a process, its group and those it started, which may have groups of their own (PostgreSQL's have)."""
+    for each in [pid, *_started_by(pid)]:  # listed first: orphans are nobody's children
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(each, signal.SIGKILL)
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(pid, signal.SIGKILL)
+
+
+def _started_by(pid: int) -> list[int]:
+    try:
+        children = [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+    except FileNotFoundError:
+        return []
+    return [*children, *(grandchild for child in children for grandchild in _started_by(child))]
 
 
 def _ending(code: int) -> str:

@@ -104,13 +104,21 @@ async def test_it_ends_when_asked_and_is_not_started_again(home: Path) -> None:
 
 async def test_one_that_does_not_end_is_killed_with_what_it_started(home: Path) -> None:
     sleeper = "[sys.executable, '-c', 'import time; time.sleep(60)']"
-    script = f"import subprocess, sys; print(subprocess.Popen({sleeper}).pid); {STUBBORN}"
+    script = f"import subprocess, sys; print(subprocess.Popen({sleeper}, start_new_session=True).pid); {STUBBORN}"
     async with kept(home, script) as running:
         await until(lambda: (home / "log" / "web.log").exists() and "deaf" in log_of(home))
         pid, grandchild = pid_of(home), int(log_of(home).splitlines()[0])
         await running.stop(time.monotonic() + 0.1)
         assert running.killed
         await until(lambda: not is_running(pid) and not is_running(grandchild))
+
+
+async def test_its_end_does_not_wait_for_what_it_left_running(home: Path) -> None:
+    sleeper = "[sys.executable, '-c', 'import time; time.sleep(6)']"
+    began = time.monotonic()
+    async with kept(home, f"import subprocess, sys; subprocess.Popen({sleeper}, start_new_session=True); sys.exit(3)") as running:
+        await until(lambda: running.restarts == 1)
+    assert time.monotonic() - began < 5
 
 
 async def test_it_can_be_stopped_while_it_waits_to_be_started_again(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
