@@ -5,7 +5,7 @@ The order of a stop, in seconds after the signal (20 is promised):
     0    web and node are asked; the node drains for at most drain_seconds
     15   what is left of them is killed; tasks worker and beat are asked
     17   what is left of them is killed; PostgreSQL is asked for a fast shutdown
-    19.5 PostgreSQL is killed; its log makes good what its last checkpoint missed
+    19   PostgreSQL is killed; its log makes good what its last checkpoint missed
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ CELERY_WORKER = ["--pool", "solo", "--without-gossip", "--without-mingle", "--wi
 CELERY = [*PYTHON, "-m", "celery", "--quiet"]  # no banner
 QUIET = ["--loglevel", "WARNING"]  # two lines for each of 15,000 tasks a day say nothing
 NODE_COMMAND = [*CELERY, "-A", "broker_core.worker", "worker", *CELERY_WORKER, "--queues", NODE_QUEUE, "-n", "node@%h", "-l", "INFO"]
-FIRST_DEADLINE, SECOND_DEADLINE, LAST_DEADLINE = 15.0, 17.0, 19.5
+FIRST_DEADLINE, SECOND_DEADLINE, LAST_DEADLINE = 15.0, 17.0, 19.0
 READY_POLL_SECONDS, READY_POLL_SECONDS_MAX = 0.25, 5
 """Ever more seldom: each answer that it is not ready is a line in the web's log."""
 STILL_SECONDS = 15
