@@ -214,6 +214,63 @@ def test_a_section_that_only_begins_like_the_last_one_is_not_taken_for_it(cut: C
     ]
 
 
+LENGTH_AND_RECEIPT = [
+    b"SEND\ndestination:a\ncontent-length:%d\nreceipt:%b\n\n",
+    b"SEND\nreceipt:%b\ncontent-length:%d\ndestination:a\n\n",
+    b"SEND\ncontent-length:%d\ndestination:a\nreceipt:%b\nx:y\n\n",
+    b"SEND\nreceipt:%b\ndestination:a\ncontent-length:%d\n\n",
+]
+
+
+@pytest.mark.parametrize("section", LENGTH_AND_RECEIPT)
+def test_sections_that_differ_in_receipt_and_length_only_are_one(section: bytes, cut: Cut) -> None:
+    parser = Parser(Limits(), CLIENT_COMMANDS, lambda headers, lines: lines)
+    parser.version = "1.2"
+    receipts = [b"1", b"2", b"333", b"a-b", b"\\c", b"4"]
+    values = [(size, receipt) if section.find(b"%d") < section.find(b"%b") else (receipt, size) for size, receipt in enumerate(receipts)]
+    octets = b"".join(section % pair + b"\0" * size + b"\0" for size, pair in enumerate(values))
+    events = [event for chunk in cut(octets) for event in parser.events(chunk)]
+    assert [(receipt, body) for _, receipt, body in events] == [(receipt, b"\0" * size) for size, receipt in enumerate(receipts)]
+    assert len({id(known) for known, _, _ in events}) == 1
+
+
+@pytest.mark.parametrize(
+    ("second", "sentence"),
+    [
+        (b"SEND\ncontent-length:1001\nreceipt:2\n\n", "the body of 1001 octets is larger than the 1000 allowed"),
+        (b"SEND\ncontent-length:1x\nreceipt:2\n\n", "header content-length is not a number of octets"),
+        (b"SEND\ncontent-length:\nreceipt:2\n\n", "header content-length is not a number of octets"),
+        (b"SEND\ncontent-length:1\nreceipt:\xff\n\n", "the headers of SEND are not valid UTF-8"),
+        (b"SEND\ncontent-length:2\nreceipt:2\n\nabc\0", "the body of SEND does not end with NUL after its content-length of 2"),
+        (b"SEND\ncontent-length:1\nreceipt\n\n", "header line 1 of SEND has no colon"),
+    ],
+)
+def test_a_mistake_is_found_in_a_section_like_the_one_before_too(second: bytes, sentence: str, cut: Cut) -> None:
+    before = b"SEND\ncontent-length:1\nreceipt:1\n\nx\0SEND\ncontent-length:2\nreceipt:2\n\nxy\0"
+    assert refusal(before + second, cut, limits=SMALL) == sentence
+
+
+def test_a_section_with_one_of_receipt_and_length_is_not_taken_for_one_with_both(cut: Cut) -> None:
+    octets = (
+        b"SEND\na:b\ncontent-length:2\nreceipt:0\n\nxx\0"
+        b"SEND\na:b\ncontent-length:1\nreceipt:1\n\nx\0"
+        b"SEND\na:b\ncontent-length:2\n\nxy\0"
+        b"SEND\na:b\ncontent-length:3\n\nxyz\0"
+        b"SEND\na:b\nreceipt:2\n\nx\0"
+        b"SEND\na:b\nreceipt:3\ncontent-length:1\n\nx\0"
+        b"SEND\na:b\ncontent-length:1\nreceipt:4\n\nx\0"
+    )
+    assert [(frame.headers.get("receipt"), frame.body) for frame in parse(client_parser(), octets, cut)] == [
+        ("0", b"xx"),
+        ("1", b"x"),
+        (None, b"xy"),
+        (None, b"xyz"),
+        ("2", b"x"),
+        ("3", b"x"),
+        ("4", b"x"),
+    ]
+
+
 def test_sections_that_never_repeat_do_not_pile_up() -> None:
     parser = client_parser(limits=Limits(sections_max=10))
     for number in range(1000):
