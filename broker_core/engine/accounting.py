@@ -15,11 +15,13 @@ def settle_now(shard: Shard, cursor: Cursor, message: Message, outcome: Outcome)
     shard.change(cursor)
     forget_failures(cursor, position)
     batch = shard.batch
+    destination = cursor.subscription.destination
     if cursor.stored:
         batch.settled.append((cursor.subscription.number, cursor.index, position, position, outcome))
         if message.header.reliability == Reliability.ASSURED:
             batch.synchronous = True
-    destination = cursor.subscription.destination
+    else:
+        destination.octets_volatile -= message.size
     destination.octets -= message.size
     batch.touched[destination] = None
     if outcome is Outcome.EXPIRED:

@@ -10,6 +10,7 @@ from .address import DEAD_MESSAGE_QUEUE, is_reserved, is_valid
 from .commands import Control, Direction
 from .destination import Destination, Settings
 from .effects import DestinationDestroyed, Detached, Outcome
+from .message import VOLATILE
 from .paging import sweep_expired
 from .placing import create, definition
 from .refusal import Refusal
@@ -139,7 +140,9 @@ def _purge_cursor(shard: Shard, cursor: Cursor) -> int:
 def _recount_octets(destination: Destination) -> None:
     """After a purge only what is delivered, and lanes not purged yet, hold octets; sizes of purged rows on disk are not known one by one."""
     if all(not cursor.ready and cursor.loaded == cursor.lane.tail for s in destination.subscriptions for cursor in s.order):
-        destination.octets = sum(m.size for s in destination.subscriptions for link in s.links.values() for m in link.unsettled.values())
+        held = [m for s in destination.subscriptions for link in s.links.values() for m in link.unsettled.values()]
+        destination.octets = sum(m.size for m in held)
+        destination.octets_volatile = sum(m.size for m in held if m.header.lane >= VOLATILE)
 
 
 def _destroy(shard: Shard, command: Control) -> Answer:

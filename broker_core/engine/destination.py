@@ -83,6 +83,7 @@ class Destination:
         "number",
         "octets",
         "octets_committed",
+        "octets_volatile",
         "redelivered",
         "settings",
         "settled",
@@ -103,7 +104,10 @@ class Destination:
         self.subscriptions: list[Subscription] = []
         self.octets = 0
         """Header sections and bodies of the messages that are not settled."""
+        self.octets_volatile = 0
+        """Those of them that a crash would take: never in the ledger."""
         self.octets_committed = 0
+        """What the ledger says: of stored messages, as of the last flush."""
         self.accepted = self.settled = self.dead = self.expired = self.redelivered = 0
         """Totals since creation; `settled` counts acknowledgements only."""
         self.idle_since = created_at

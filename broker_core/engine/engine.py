@@ -118,10 +118,10 @@ def _commit(shard: Shard) -> Commit | None:
     for destination in batch.touched:
         shard.watched[destination] = None
         shard.changed_destinations[destination] = None
-        change = destination.octets - destination.octets_committed
+        change = destination.octets - destination.octets_volatile - destination.octets_committed
         if change:
             octets.append((destination.number, change))
-            destination.octets_committed = destination.octets
+            destination.octets_committed += change
     durable = batch.messages or batch.settled or batch.offered or batch.failures or batch.copies or batch.definitions or batch.answers
     if not durable and not batch.spilled:
         return None

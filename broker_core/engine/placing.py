@@ -99,6 +99,8 @@ def place(shard: Shard, destination: Destination, message: Message, *, copied: b
     lane.tail = position + 1
     destination.accepted += 1
     destination.octets += message.size
+    if index >= VOLATILE:
+        destination.octets_volatile += message.size
     batch.touched[destination] = None
     if index < VOLATILE:
         if lane not in batch.firsts:

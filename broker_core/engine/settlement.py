@@ -10,7 +10,7 @@ from .commands import Settle
 from .dead import bury
 from .effects import Confirmed, Outcome, Refused
 from .link import Link
-from .message import Message, Reliability
+from .message import VOLATILE, Message, Reliability
 from .progress import ranges
 from .refusal import Refusal
 from .shard import Shard
@@ -57,10 +57,12 @@ def feed(shard: Shard, link: Link) -> None:
 def acknowledge(shard: Shard, link: Link, messages: list[Message]) -> None:
     """Collect the positions; flush marks them in bulk."""
     cursors = link.subscription.cursors
-    octets = 0
+    octets = volatile = 0
     for message in messages:
         octets += message.size
         header = message.header
+        if header.lane >= VOLATILE:
+            volatile += message.size
         cursor = cursors[header.lane]
         cursor.accepted.append(message.position)  # type: ignore[union-attr]
         if header.reliability == Reliability.ASSURED:
@@ -68,6 +70,7 @@ def acknowledge(shard: Shard, link: Link, messages: list[Message]) -> None:
     link.octets -= octets
     destination = link.subscription.destination
     destination.octets -= octets
+    destination.octets_volatile -= volatile
     destination.settled += len(messages)
     shard.batch.touched[destination] = None
     for cursor in link.subscription.order:
