@@ -92,3 +92,33 @@ def test_migrate_can_run_again(database):
     call_command("migrate", interactive=False, verbosity=0, stdout=told)
     assert told.getvalue() == ""
     assert User.objects.get(username=OPERATOR).check_password(PASSWORD)
+
+
+def test_a_plan_of_migrations_makes_no_operator(empty):
+    call_command("migrate", plan=True, verbosity=0, stdout=StringIO())
+    assert User.objects.count() == 0
+
+
+def test_a_fresh_database_gets_the_tables_of_both_and_an_operator(server, migrated, monkeypatch):
+    """Everything that `make run` relies on, from nothing."""
+    from dataclasses import replace
+
+    from django.conf import settings
+    from django.db import connection
+
+    fresh = server.create_database()
+    reached = connection.settings_dict["NAME"]
+    monkeypatch.setattr(settings, "BROKER", replace(settings.BROKER, database_url=f"postgresql://postgres@/{fresh}?host={server.sockets}"))
+    connection.close()
+    connection.settings_dict["NAME"] = fresh
+    try:
+        told = StringIO()
+        with override_settings(ADMIN_USER="admin", ADMIN_PASSWORD=""):
+            call_command("migrate", interactive=False, verbosity=0, stdout=told)
+        assert told.getvalue().startswith("Operator admin, password ")
+        assert facts.rows(server.dsn(fresh), "SELECT name FROM surety.account") == [("guest",)]
+        assert facts.rows(server.dsn(fresh), "SELECT username FROM auth_user") == [("admin",)]
+    finally:
+        connection.close()
+        connection.settings_dict["NAME"] = reached
+        server.drop_database(fresh)

@@ -13,6 +13,10 @@ class Command(console_migrate.Command):
     help = "Bring the broker's and the console's tables up to date; at the first start, make the operator."
 
     def handle(self, *args: Any, **options: Any) -> None:
+        if options["app_label"] or options["plan"] or options["check_unapplied"]:
+            # One application's tables, or a look at what would be done: neither is a start.
+            super().handle(*args, **options)
+            return
         for name in migrate_store(settings.BROKER.database_url):
             if options["verbosity"]:
                 self.stdout.write(f"  Applied {name} to schema surety")
