@@ -15,9 +15,7 @@ from .open_segment import OpenSegment
 from .queries import QUERIES
 
 
-async def write_checkpoint(
-    connection: AsyncConnection[Any], fence: Fence, checkpoint: Checkpoint, open_segment: OpenSegment
-) -> None:
+async def write_checkpoint(connection: AsyncConnection[Any], fence: Fence, checkpoint: Checkpoint, open_segment: OpenSegment) -> None:
     """Replace what the checkpoint names. Raises CommitLost, psycopg.Error."""
     shard = fence.shard
     segment, rows, octets = open_segment.after(checkpoint.number)
@@ -33,10 +31,7 @@ async def write_checkpoint(
 
     async def write(query: str, columns: tuple[str, ...], values: Sequence[tuple[object, ...]]) -> None:
         if values:
-            arrays = {
-                name: list(column) if name == "bits" else integers(column)
-                for name, column in zip(columns, zip(*values, strict=True), strict=True)
-            }
+            arrays = {name: list(column) if name == "bits" else integers(column) for name, column in zip(columns, zip(*values, strict=True), strict=True)}
             await connection.execute(QUERIES[query], {"shard": shard, **arrays})
 
     async with fence.transaction(connection):

@@ -24,6 +24,7 @@ from .ledger import Ledger
 from .rows import COLUMNS, RowPacker, text_octets
 from .segments import message_table, spill_table
 
+
 def literal(text: str) -> bytes:
     """A string literal; standard_conforming_strings is on."""
     return b"'" + text_octets(text).replace(b"'", b"''") + b"'"

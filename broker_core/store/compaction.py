@@ -61,11 +61,12 @@ def steps(ranges: Sequence[Range], rows_max: int) -> Iterator[list[Range]]:
     step: list[Range] = []
     room = rows_max
     for destination, lane, first, last in ranges:
-        while first <= last:
-            upto = min(last, first + room - 1)
-            step.append((destination, lane, first, upto))
-            room -= upto - first + 1
-            first = upto + 1
+        start = first
+        while start <= last:
+            upto = min(last, start + room - 1)
+            step.append((destination, lane, start, upto))
+            room -= upto - start + 1
+            start = upto + 1
             if not room:
                 yield step
                 step, room = [], rows_max

@@ -24,6 +24,11 @@ ROWS_MAX = 500_000
 OCTETS_MAX = 256 * 1024 * 1024
 """Octets of one ledger table, so that the size cap (20 GB) drops little more than it must."""
 
+ROW_OCTETS = 120
+"""A row's header and scalars and its entry in the index, about."""
+ARRAY_OCTETS = 24
+"""An array's header."""
+
 
 def create_table(shard: int, segment: int) -> str:
     """Statements that make one ledger table. Never updated: autovacuum has nothing to do here."""
@@ -55,25 +60,27 @@ class Ledger:
     def statement(self, commit: Commit, weight: int) -> bytes:
         """INSERT of the commit's row; `weight` is the octets of its messages."""
         columns, values = [SCALARS], [f"{commit.number},{commit.at},{self._epoch},{commit.sequence},{commit.segment},{weight}"]
-        for (name, fields), rows in zip(RANGES, (commit.accepted, commit.offered, commit.settled, commit.failures, commit.octets), strict=True):
+        told: tuple[Sequence[tuple[int, ...]], ...] = (commit.accepted, commit.offered, commit.settled, commit.failures, commit.octets)
+        numbers = arrays = 0
+        for (name, fields), rows in zip(RANGES, told, strict=True):
             if rows:
-                columns.extend(f"{name}_{column}" for column, _ in fields)
-                values.extend("'{" + ",".join(map(str, column)) + "}'" for column in zip(*rows, strict=True))
-        text = f"INSERT INTO surety.ledger_{self._shard}_{self.segment}({','.join(columns)})VALUES({','.join(values)})"
+                columns.extend([f"{name}_{column}" for column, _ in fields])
+                values.extend(["'{" + ",".join(map(str, column)) + "}'" for column in zip(*rows, strict=True)])
+                numbers, arrays = numbers + len(rows) * len(fields), arrays + len(fields)
         self.rows += 1
-        self.octets += len(text) + 64  # about what the row weighs: digits are no shorter than their binary form and its header
-        return text.encode()
+        self.octets += ROW_OCTETS + ARRAY_OCTETS * arrays + 8 * numbers
+        return f"INSERT INTO surety.ledger_{self._shard}_{self.segment}({','.join(columns)})VALUES({','.join(values)})".encode()
 
 
-def ledger_row(row: Sequence[object]) -> tuple[LedgerRow, int]:
+def ledger_row(row: Sequence[Any]) -> tuple[LedgerRow, int]:
     """A row of SCALARS and ARRAYS as the engine wants it, and the octets of its messages."""
     number, at, _epoch, sequence, segment, weight, *arrays = row
     ranges: list[list[tuple[int, ...]]] = []
     start = 0
     for _, columns in RANGES:
-        ranges.append(_rows(arrays[start : start + len(columns)]))  # type: ignore[arg-type]
+        ranges.append(_rows(arrays[start : start + len(columns)]))
         start += len(columns)
-    return LedgerRow(number, at, sequence, segment, *ranges), weight  # type: ignore[arg-type,return-value]
+    return LedgerRow(number, at, sequence, segment, *ranges), weight  # type: ignore[arg-type]
 
 
 def _rows(columns: Sequence[Any]) -> list[tuple[int, ...]]:

@@ -5,6 +5,7 @@ loop drives them with send(None).
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import replace
 from typing import Any
@@ -130,8 +131,9 @@ class MemoryStore:
 
     def _insert(self, segment: Segment, row: Row) -> None:
         rows = segment.lanes.setdefault((row.destination, row.header.lane), [])
-        assert not rows or rows[-1].position < row.position, f"position {row.position} of {row.destination} is taken"
-        self._journal.append(rows, row)
+        place = bisect_left(rows, row.position, key=lambda known: known.position)  # a commit's copies may lie between its messages
+        assert place == len(rows) or rows[place].position != row.position, f"position {row.position} of {row.destination} is taken"
+        self._journal.insert(rows, place, row)
 
     def _source(self, copy: Copy) -> Row:
         destination, lane, position = copy.source

@@ -85,8 +85,11 @@ class Journal:
             self._undo.append(lambda: table.__setitem__(key, before))
 
     def append(self, rows: list[Value], value: Value) -> None:
-        rows.append(value)
-        self._undo.append(rows.pop)
+        self.insert(rows, len(rows), value)
+
+    def insert(self, rows: list[Value], place: int, value: Value) -> None:
+        rows.insert(place, value)
+        self._undo.append(lambda: rows.pop(place))
 
     def change(self, thing: object, name: str, value: object) -> None:
         before = getattr(thing, name)

@@ -23,9 +23,7 @@ def migrate(dsn: str) -> list[str]:
     with psycopg.connect(dsn, autocommit=True, application_name="surety migrate") as connection:
         connection.execute("SELECT pg_advisory_lock(%s)", (LOCK,))
         connection.execute("CREATE SCHEMA IF NOT EXISTS surety")
-        connection.execute(
-            "CREATE TABLE IF NOT EXISTS surety.migration (name text PRIMARY KEY, applied_at timestamptz NOT NULL DEFAULT clock_timestamp())"
-        )
+        connection.execute("CREATE TABLE IF NOT EXISTS surety.migration (name text PRIMARY KEY, applied_at timestamptz NOT NULL DEFAULT clock_timestamp())")
         known = {name for (name,) in connection.execute("SELECT name FROM surety.migration")}
         for name, statements in migrations():
             if name not in known:

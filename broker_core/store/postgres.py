@@ -1,10 +1,10 @@
 """The PostgreSQL store: five kinds of connections, so that nothing slow ever stands before a group commit.
 
-    writer       the lease's own: commits, in order, nothing else
-    maintenance  tables made and dropped, compaction (R4, R5)
-    progress     checkpoints, statistics, control requests
-    readers      pages
-    bodies       large bodies in and out (R16)
+writer       the lease's own: commits, in order, nothing else
+maintenance  tables made and dropped, compaction (R4, R5)
+progress     checkpoints, statistics, control requests
+readers      pages
+bodies       large bodies in and out (R16)
 """
 
 from __future__ import annotations

@@ -38,9 +38,7 @@ async def _close(connection: AsyncConnection[Any], fence: Fence, segments: Segme
         row = await (await connection.execute(statement.encode())).fetchone()
         number, at, octets = row or (0, 0, 0)
         async with segments.turn, fence.transaction(connection):
-            await connection.execute(
-                QUERIES["ledger_segment_close"], {"shard": fence.shard, "segment": segment, "number": number, "at": at, "octets": octets}
-            )
+            await connection.execute(QUERIES["ledger_segment_close"], {"shard": fence.shard, "segment": segment, "number": number, "at": at, "octets": octets})
 
 
 async def _drop(connection: AsyncConnection[Any], fence: Fence, segments: Segments, segment: int, unread_upto: int | None) -> None:

@@ -58,9 +58,7 @@ class RowPacker:
             header, body = message.header, message.body
             packed = headers.get(header) or self._pack_header(header)
             if type(body) is bytes:
-                append(
-                    fixed(16, 8, message.sequence, 8, message.position, 8, message.accepted_at, 4, message.destination, 4, message.size, len(body))
-                )
+                append(fixed(16, 8, message.sequence, 8, message.position, 8, message.accepted_at, 4, message.destination, 4, message.size, len(body)))
                 append(body)
                 append(packed)
                 continue

@@ -28,9 +28,7 @@ from broker_core.engine.recovered import Recovered
 from broker_core.store import BodyMissing, CommitLost, SegmentMissing, SpaceExhausted, Store
 
 PLAIN = Header(b"content-type:text/plain\n", 4, Reliability.ASSURED)
-RICH = Header(
-    "Grüße:ß\n".encode(), 9, Reliability.RELIABLE, 1_800_000_000_000, Encoding.AMQP, "ID:it's \\ \"mine\"", "クライアント", '{"reason":"EXPIRED"}'
-)
+RICH = Header("Grüße:ß\n".encode(), 9, Reliability.RELIABLE, 1_800_000_000_000, Encoding.AMQP, 'ID:it\'s \\ "mine"', "クライアント", '{"reason":"EXPIRED"}')
 QUICK = Header(b"a:b\n", 4, Reliability.EXPRESS)
 
 
@@ -455,9 +453,15 @@ class RecoveryContract:
         bits = bytes(range(256)) * 2
         await store.checkpoint(
             Checkpoint(
-                1, 10, 5, lanes=[(1, 4, 5), (2, 0, 9)], cursors=[(1, 4, 3, 4), (2, 0, 8, 8)], blocks=[(1, 4, 0, bits), (1, 4, 1, b"\1")],
-                failures=[(1, 4, 3, 2), (2, 0, 8, 1)], counters=[(1, 100, 5, 4, 3, 2, 1), (2, 0, 9, 9, 0, 0, 0)],
-            )  # fmt: skip
+                1,
+                10,
+                5,
+                lanes=[(1, 4, 5), (2, 0, 9)],
+                cursors=[(1, 4, 3, 4), (2, 0, 8, 8)],
+                blocks=[(1, 4, 0, bits), (1, 4, 1, b"\1")],
+                failures=[(1, 4, 3, 2), (2, 0, 8, 1)],
+                counters=[(1, 100, 5, 4, 3, 2, 1), (2, 0, 9, 9, 0, 0, 0)],
+            )
         )
         await store.checkpoint(
             Checkpoint(2, 20, 6, lanes=[(1, 4, 6)], cursors=[(1, 4, 5, 5)], blocks=[(1, 4, 0, b""), (1, 4, 9, b"")], failures=[(1, 4, 3, 0)])
@@ -474,7 +478,7 @@ class RecoveryContract:
         store = await rig.open()
         await store.recover()
         await store.commit(define(1, 2))
-        changed = DestinationDefined(1, "queue/1", 5, False, 3, {"limit": None, "text": "it's \\ \"quoted\" ü"})
+        changed = DestinationDefined(1, "queue/1", 5, False, 3, {"limit": None, "text": 'it\'s \\ "quoted" ü'})
         await store.commit(commit(2, definitions=[changed, DestinationDestroyed(2)]))
         await store.checkpoint(Checkpoint(2, 1, 1, lanes=[(2, 4, 7)], cursors=[(2, 4, 7, 7)], counters=[(2, 1, 1, 1, 1, 1, 1)]))
         reborn = DestinationDefined(3, "queue/2", 6, True, 0, {})

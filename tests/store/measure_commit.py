@@ -1,6 +1,6 @@
 """Measures the store by itself: commits and rows per second by batch size, page reads, recovery. Not a test.
 
-    python -m tests.store.measure_commit [--seconds 2] [--loop asyncio]
+python -m tests.store.measure_commit [--seconds 2] [--loop asyncio]
 """
 
 from __future__ import annotations
@@ -62,7 +62,9 @@ class Traffic:
         latencies.sort()
         median, high = latencies[len(latencies) // 2] * 1e3, latencies[int(len(latencies) * 0.99)] * 1e3
         kind = "synchronous" if synchronous else "asynchronous"
-        print(f"{rows:4} rows, {kind}: {len(latencies) / took:7.0f} commits/s {len(latencies) * rows / took:8.0f} rows/s, p50 {median:.3f} ms, p99 {high:.3f} ms")
+        print(
+            f"{rows:4} rows, {kind}: {len(latencies) / took:7.0f} commits/s {len(latencies) * rows / took:8.0f} rows/s, p50 {median:.3f} ms, p99 {high:.3f} ms"
+        )
 
     async def read(self, rows: int) -> None:
         began, after, count = time.perf_counter(), 0, 0
@@ -110,7 +112,8 @@ async def measure(dsn: str, seconds: float) -> None:
     store = await PostgresStore.open(lease)
     opened = time.perf_counter()
     found = await store.recover()
-    print(f"lease {(opened - began) * 1e3:.0f} ms, recovery with {traffic.position} rows stored, {len(found.ledger)} ledger rows: {(time.perf_counter() - opened) * 1e3:.0f} ms")
+    took = (time.perf_counter() - opened) * 1e3
+    print(f"lease {(opened - began) * 1e3:.0f} ms, recovery with {traffic.position} rows stored, {len(found.ledger)} ledger rows: {took:.0f} ms")
     await store.close()
     await lease.release()
 

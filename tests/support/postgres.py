@@ -51,7 +51,11 @@ class Server:
         with self.log.open("wb") as log:
             self._process = subprocess.Popen(
                 [self._programs / "postgres", "-D", self.data, "-k", self.sockets, *options],
-                user=self._user, cwd=self.folder, stdout=log, stderr=log, start_new_session=True,
+                user=self._user,
+                cwd=self.folder,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
             )
         self._wait_until_ready()
 
@@ -68,7 +72,7 @@ class Server:
         """A new database, a copy of `template`; its name."""
         self._databases += 1
         name = f"test_{self._databases}"
-        self.execute(f"CREATE DATABASE {name} TEMPLATE {template} STRATEGY file_copy")
+        self.execute(f"CREATE DATABASE {name} TEMPLATE {template} STRATEGY wal_log")
         return name
 
     def drop_database(self, name: str) -> None:
@@ -79,9 +83,7 @@ class Server:
             connection.execute(statement)
 
     def _run(self, program: str, *arguments: str) -> None:
-        done = subprocess.run(
-            [self._programs / program, *arguments], user=self._user, cwd=self.folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
-        )
+        done = subprocess.run([self._programs / program, *arguments], user=self._user, cwd=self.folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
         assert done.returncode == 0, done.stdout.decode()
 
     def _wait_until_ready(self) -> None:
@@ -90,10 +92,11 @@ class Server:
         while True:
             try:
                 psycopg.connect(self.dsn("postgres")).close()
-                return
             except psycopg.OperationalError:
                 assert self._process.poll() is None and time.monotonic() < deadline, self.log.read_text()
                 time.sleep(0.05)
+            else:
+                return
 
 
 def _programs(folder: Path) -> Path:

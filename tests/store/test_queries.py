@@ -1,0 +1,70 @@
+"""Every named statement is one that the schema understands, and what must be quick uses the index made for it."""
+
+from __future__ import annotations
+
+import re
+
+import psycopg
+import pytest
+
+from broker_core.engine.effects import RETAINED, CompactSegment, ExpiredWanted, PageWanted, PositionsWanted, SegmentClosed
+from broker_core.engine.message import Header
+from broker_core.store.queries import QUERIES, load
+from tests.store.contract import commit, message
+from tests.store.test_postgres import PostgresRig, rig  # noqa: F401
+
+UNTYPED = {"lease_terminate_stale": {"shard": "int4", "seconds": "float8", "lock": "oid"}}
+"""Parameters whose type the statement leaves open."""
+
+
+def generic(name: str) -> str:
+    """The statement with numbered parameters, as EXPLAIN (GENERIC_PLAN) takes it."""
+    numbers: dict[str, int] = {}
+
+    def numbered(match: re.Match[str]) -> str:
+        parameter = match.group(1)
+        number = numbers.setdefault(parameter, len(numbers) + 1)
+        kind = UNTYPED.get(name, {}).get(parameter)
+        return f"${number}::{kind}" if kind else f"${number}"
+
+    return re.sub(r"%\((\w+)\)s", numbered, QUERIES[name]).replace("%%", "%")
+
+
+def test_the_schema_understands_every_statement(dsn: str) -> None:
+    with psycopg.connect(dsn, autocommit=True, cursor_factory=psycopg.RawCursor) as connection:
+        for name in QUERIES:
+            assert connection.execute(f"EXPLAIN (GENERIC_PLAN) {generic(name)}".encode()).fetchall(), name
+
+
+def test_every_statement_says_its_name_once_and_ends_without_a_semicolon() -> None:
+    assert load() == QUERIES
+    assert len(QUERIES) > 30
+    assert not [name for name, statement in QUERIES.items() if statement.endswith(";") or not statement]
+
+
+async def test_pages_are_read_by_index_however_much_is_stored(rig: PostgresRig, monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: F811
+    store = await rig.open()
+    await store.recover()
+    header = Header(b"h", 4, 4, expiration=5_000)
+    rows = [message(n, header=header, destination=n % 50, sequence=n) for n in range(1, 20_001)]
+    for number, start in enumerate(range(0, 20_000, 2_000), 1):
+        await store.commit(commit(number, rows[start : start + 2_000], accepted=[]))
+    await store.commit(commit(11, definitions=[SegmentClosed(1, 20_000, {(d, 4): (1, 20_000) for d in range(50)})]))
+    await store.compact_segment(CompactSegment(1, [(d, 4, d or 50, 10_000) for d in range(50)]))
+    reader = await store._readers.get()
+    asked: list[str] = []
+
+    async def explain(statement: str) -> list[object]:
+        with psycopg.connect(rig.dsn) as connection:
+            asked.append("\n".join(line for (line,) in connection.execute(f"EXPLAIN {statement}".encode()).fetchall()))
+        return []
+
+    monkeypatch.setattr(reader, "_messages", explain)
+    for segments in ([1], [RETAINED], [RETAINED, 1]):
+        await reader.read(PageWanted(1, 7, 4, 100, 19_000, 100, 1 << 20, segments))
+        await reader.read(PositionsWanted(1, 7, 4, [107, 157, 9957], segments))
+        await reader.read(ExpiredWanted(1, (4_000, 0), 6_000, 100, segments))
+    assert len(asked) == 9
+    for plan in asked:
+        assert "Seq Scan" not in plan, plan
+        assert "Index Scan" in plan, plan
