@@ -102,13 +102,7 @@ class BadInput:
         return [f"SEND\ndestination:/queue/{self.queue}\ncontent-length:{200 << 20}\n\n".encode(), *[b"z" * PIECE_OCTETS_MAX] * 200]
 
     def invalid_utf8(self) -> list[bytes]:
-        return [
-            b"SEND\ndestination:/queue/"
-            + self.queue.encode()
-            + b"\n"
-            + self.chance.choice([b"\xff:x", b"x:\xc3\x28", b"x:\xed\xa0\x80"])
-            + b"\n\nb\0"
-        ]
+        return [b"SEND\ndestination:/queue/" + self.queue.encode() + b"\n" + self.chance.choice([b"\xff:x", b"x:\xc3\x28", b"x:\xed\xa0\x80"]) + b"\n\nb\0"]
 
     def repeated_headers(self) -> list[bytes]:
         return [f"SEND\ndestination:/queue/{self.queue}\n".encode() + b"x:1\n" * 900 + b"\nbody\0"]

@@ -60,12 +60,7 @@ def test_a_snapshot_held_open_stops_nothing(small_segments: Service) -> None:
     service = small_segments
     with HealthyTraffic(service.stomp_port, "/queue/snapshot.healthy") as healthy, psycopg.connect(service.dsn()) as idle:
         idle.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
-        tables = [
-            row[0]
-            for row in idle.execute(
-                "SELECT oid::regclass::text FROM pg_class WHERE relkind = 'r' AND relnamespace = 'surety'::regnamespace"
-            )
-        ]
+        tables = [row[0] for row in idle.execute("SELECT oid::regclass::text FROM pg_class WHERE relkind = 'r' AND relnamespace = 'surety'::regnamespace")]
         for table in tables:
             idle.execute(f"SELECT FROM {table} LIMIT 1")  # locks it against DROP until the transaction ends
         until = time.monotonic() + HELD_SECONDS
@@ -81,9 +76,7 @@ def test_a_database_that_does_not_flush_is_not_ready() -> None:
     with Service() as service:
         for setting in ("fsync", "full_page_writes"):
             set_by_superuser(service, setting, "off")
-            await_true(
-                lambda setting=setting: setting in not_ready_because(service), NOTICE_SECONDS_MAX, f"health is green with {setting} = off"
-            )
+            await_true(lambda setting=setting: setting in not_ready_because(service), NOTICE_SECONDS_MAX, f"health is green with {setting} = off")
             set_by_superuser(service, setting, "on")
             service.await_ready(NOTICE_SECONDS_MAX)
 

@@ -62,7 +62,7 @@ def fuzz(service: Service, seed: int, scripts: int) -> None:
     with HealthyTraffic(service.stomp_port, f"/queue/healthy.{seed}") as healthy:
         for number, (kind, pieces) in enumerate(BadInput(seed, f"/queue/fuzz.{seed}").scripts(scripts)):
             inject(service.stomp_port, pieces, login=number % 4 != 3)
-            assert healthy.failure is None, f"script {number} ({kind}) of seed {seed}: {healthy.failure!r}"
+            assert healthy.failure is None, f"script {number} ({kind}) of seed {seed}: {healthy.failure!r}\n{service.evidence()}"
             assert service.pid("node") == pid, f"script {number} ({kind}) of seed {seed} ended the node\n{service.evidence()}"
         healthy.unharmed()
     still_the_same_node(service, pid, resident)

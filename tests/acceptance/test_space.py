@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.clients import Connection, ConnectionLost, reconnect
+from tests.support.clients import Connection, ConnectionLost, encode, reconnect
 from tests.support.service import Service, await_true
 
 MIB = 1 << 20
@@ -85,6 +85,10 @@ def test_below_the_minimum_producers_wait_and_consumers_go_on(disk: Path) -> Non
         await_true(lambda: says_why(service), NOTICE_SECONDS_MAX, "health does not say that space is short")
         send(producer, BEFORE, DURING)
         assert producer.receive(REFUSED_SECONDS) is None, "nothing is confirmed while space is short"
+        hasty = Connection(service.stomp_port)
+        send_and_leave = [encode("SEND", {"destination": "/queue/hasty", "persistent": "true"}, b"x"), encode("DISCONNECT", {"receipt": "left"})]
+        hasty.raw(b"".join(send_and_leave))
+        assert hasty.receive(1) is None, "DISCONNECT is not confirmed before what was sent"
         consumer.subscribe("/queue/space")
         taken = []
         for _ in range(BEFORE):
@@ -93,6 +97,8 @@ def test_below_the_minimum_producers_wait_and_consumers_go_on(disk: Path) -> Non
             taken.append(message.body)
         assert numbers_of(taken) == list(range(BEFORE)), "settlements go on"
         ballast.remove()
+        assert hasty.expect("RECEIPT", 30).headers["receipt-id"] == "left"
+        hasty.close()
         assert [producer.expect("RECEIPT", 30).headers["receipt-id"] for _ in range(DURING)] == [str(BEFORE + n) for n in range(DURING)]
         rest = [consumer.expect("MESSAGE").body for _ in range(DURING)]
         assert numbers_of(rest) == list(range(BEFORE, BEFORE + DURING))

@@ -26,7 +26,9 @@ def clients() -> list[tuple[str, str]]:
     """Interpreters that have a stomp.py, with its version."""
     found = []
     for interpreter in (sys.executable, str(DEBIAN)):
-        done = subprocess.run([interpreter, "-c", "from importlib.metadata import version; import stomp; print(version('stomp.py'))"], capture_output=True, text=True)
+        done = subprocess.run(
+            [interpreter, "-c", "from importlib.metadata import version; import stomp; print(version('stomp.py'))"], capture_output=True, text=True
+        )
         if done.returncode == 0:
             found.append((interpreter, done.stdout.strip()))
     return found

@@ -73,9 +73,7 @@ class Torture:
             began = time.monotonic()
             pid = faults.apply(fault, self.service)
             self.book.next_generation()
-            self.done.append(
-                f"{time.strftime('%H:%M:%S')} {number}/{len(self.faults)} {fault.kind.value} {pid}{' in haste' if fault.hasty else ''}"
-            )
+            self.done.append(f"{time.strftime('%H:%M:%S')} {number}/{len(self.faults)} {fault.kind.value} {pid}{' in haste' if fault.hasty else ''}")
             if number == len(self.faults) or not self.faults[number].hasty:
                 self._await_confirmation(time.monotonic())
                 self.slowest = max(self.slowest, time.monotonic() - began)
@@ -123,9 +121,7 @@ class Torture:
                     raise Failed(f"client {client.name}: {client.failure!r}")
             if time.monotonic() - self._printed > PROGRESS_SECONDS:
                 self._printed = time.monotonic()
-                print(
-                    f"{self._printed - self._began:6.0f} s  faults {len(self.done)}/{len(self.faults)}  {self.book.progress()}", flush=True
-                )
+                print(f"{self._printed - self._began:6.0f} s  faults {len(self.done)}/{len(self.faults)}  {self.book.progress()}", flush=True)
             left = until - time.monotonic()
             if left <= 0:
                 return
@@ -153,9 +149,7 @@ def torture(seed: int, form: Form, *, standby: bool = False) -> int:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        "python -m tests.acceptance.torture", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = argparse.ArgumentParser("python -m tests.acceptance.torture", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seed", type=int, default=int.from_bytes(os.urandom(3)))
     parser.add_argument("--short", action="store_true", help="about a minute")
     parser.add_argument("--standby", action="store_true", help="with a second node standing by; clients know both")
