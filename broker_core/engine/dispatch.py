@@ -27,7 +27,7 @@ def dispatch(shard: Shard, subscription: Subscription) -> None:
         share = -(-cursor.deliverable // len(hungry))
         link = hungry.popleft()
         if _may_receive(shard, link):
-            _deliver(shard, link, cursor, min(share, link.credit))
+            _deliver(shard, link, cursor, min(share, link.credit, shard.limits.link_unsettled - len(link.unsettled)))
         if _may_receive(shard, link):
             hungry.append(link)
         else:
