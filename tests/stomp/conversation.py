@@ -16,6 +16,8 @@ from broker_core.stomp.sections import SERVER_COMMANDS
 
 PEER = 7
 INSTANCE = "node1"
+LINK = PEER * 65536 + 1
+"""The engine's number of a connection's first subscription."""
 Cut = Callable[[bytes], list[bytes]]
 
 
@@ -137,3 +139,17 @@ def message(
 def commands(events: list[Event]) -> list[Command]:
     """The engine's part of the events."""
     return [event for event in events if not isinstance(event, Login | BodyPart)]
+
+
+def connected(cut: Cut, version: str = "1.2", limits: Limits | None = None) -> Client:
+    client = Client(version, cut, limits)
+    client.connects()
+    return client
+
+
+def subscribed(cut: Cut, mode: bytes, version: str = "1.2") -> Client:
+    """A client with subscription 0 and five messages, numbered 100 to 104, delivered to it."""
+    client = connected(cut, version)
+    client.is_delivered(client.subscribes(mode), *[message(sequence=100 + n) for n in range(5)])
+    client.octets()
+    return client

@@ -1,24 +1,15 @@
-"""SUBSCRIBE, MESSAGE, ACK, NACK, UNSUBSCRIBE, DISCONNECT."""
+"""SUBSCRIBE, MESSAGE, UNSUBSCRIBE, DISCONNECT."""
 
 from __future__ import annotations
 
 import pytest
 
-from broker_core.engine.commands import UNLIMITED_CREDIT, Attach, Detach, Settle, Sync
-from broker_core.engine.effects import Confirmed, Delivered, Detached, Outcome, Refused
+from broker_core.engine.commands import UNLIMITED_CREDIT, Attach, Detach, Sync
+from broker_core.engine.effects import Delivered, Detached, Refused
 from broker_core.engine.message import Encoding, StoredBody
 from broker_core.engine.refusal import Refusal
 from broker_core.stomp.limits import Limits
-from tests.stomp.conversation import PEER, Client, Cut, message
-
-LINK = PEER * 65536 + 1
-
-
-def connected(cut: Cut, version: str = "1.2", limits: Limits | None = None) -> Client:
-    client = Client(version, cut, limits)
-    client.connects()
-    return client
-
+from tests.stomp.conversation import LINK, PEER, Cut, connected, message, subscribed
 
 # -- SUBSCRIBE refused --------------------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize(
@@ -217,182 +208,6 @@ def test_everything_queued_is_joined_into_one_write(cut: Cut) -> None:
     client.is_delivered(link, *[message(sequence=n) for n in range(100)])
     client.confirm(events)
     assert len(client.machine.data_to_send()) == 1
-
-
-# -- ACK and NACK, 1.2 --------------------------------------------------------------------------------------------------------------
-def subscribed(cut: Cut, mode: bytes, delivered: int = 5, version: str = "1.2") -> Client:
-    client = connected(cut, version)
-    client.is_delivered(client.subscribes(mode), *[message(sequence=100 + n) for n in range(delivered)])
-    client.octets()
-    return client
-
-
-@pytest.mark.parametrize(
-    "ack", [b"1.6", b"1.0", b"2.1", b"0.1", b"abc", b"1.", b".1", b"1", b"1.x", b"1.+1", b"1.1_0", b"-1.1", b"1." + b"9" * 30]
-)
-@pytest.mark.parametrize("command", [b"ACK", b"NACK"])
-def test_an_id_that_was_never_delivered_here_is_an_error(command: bytes, ack: bytes, cut: Cut) -> None:
-    client = subscribed(cut, b"client")
-    assert client.says(b"%b\nid:%b\nreceipt:4\n\n\0" % (command, ack)) == []
-    error = client.error()
-    assert error.headers == {
-        "message": f"id '{ack.decode()}' names no delivery of this connection",
-        "content-type": "text/plain",
-        "content-length": str(len(error.body)),
-        "receipt-id": "4",
-    }
-
-
-@pytest.mark.parametrize("command", [b"ACK", b"NACK"])
-def test_an_acknowledgement_without_id_is_an_error(command: bytes, cut: Cut) -> None:
-    client = subscribed(cut, b"client")
-    client.says(b"%b\nmessage-id:ID\\cnode1-100\nsubscription:0\n\n\0" % command)
-    assert client.error().headers["message"] == f"{command.decode()} needs header id"
-
-
-def test_an_acknowledgement_in_a_transaction_is_refused_not_ignored(cut: Cut) -> None:
-    client = subscribed(cut, b"client")
-    assert client.says(b"ACK\nid:1.1\ntransaction:t\n\n\0") == []
-    assert client.error().headers["message"] == "header transaction of ACK is not supported yet"
-
-
-def test_client_mode_acknowledges_up_to_the_message() -> None:
-    client = subscribed(lambda octets: [octets], b"client")
-    assert client.says(b"ACK\nid:1.3\n\n\0") == [Settle(PEER, LINK, (), 3, Outcome.ACCEPTED)]
-
-
-def test_client_individual_mode_acknowledges_the_message_alone(cut: Cut) -> None:
-    client = subscribed(cut, b"client-individual")
-    assert client.says(b"ACK\nid:1.3\n\n\0") == [Settle(PEER, LINK, [3], 0, Outcome.ACCEPTED)]
-
-
-def test_acknowledgements_that_arrive_together_become_one_command() -> None:
-    client = subscribed(lambda octets: [octets], b"client")
-    assert client.says(b"ACK\nid:1.2\n\n\0ACK\nid:1.4\n\n\0ACK\nid:1.3\n\n\0") == [Settle(PEER, LINK, (), 4)]
-    client = subscribed(lambda octets: [octets], b"client-individual")
-    assert client.says(b"ACK\nid:1.2\n\n\0ACK\nid:1.4\n\n\0ACK\nid:1.3\n\n\0") == [Settle(PEER, LINK, [2, 4, 3])]
-
-
-def test_but_not_across_outcomes_receipts_links_and_other_commands() -> None:
-    client = subscribed(lambda octets: [octets], b"client-individual")
-    second = client.subscribes(b"client-individual", b"1")
-    client.is_delivered(second, message(sequence=200))
-    events = client.says(
-        b"ACK\nid:1.1\n\n\0NACK\nid:1.2\n\n\0ACK\nid:1.3\nreceipt:r\n\n\0ACK\nid:1.4\n\n\0ACK\nid:2.1\n\n\0SEND\ndestination:a\n\nx\0ACK\nid:1.5\n\n\0"
-    )
-    settles = [(event.link, event.tags, event.outcome) for event in events if isinstance(event, Settle)]
-    assert settles == [
-        (LINK, [1], Outcome.ACCEPTED),
-        (LINK, [2], Outcome.FAILED),
-        (LINK, [3], Outcome.ACCEPTED),
-        (LINK, [4], Outcome.ACCEPTED),
-        (second, [1], Outcome.ACCEPTED),
-        (LINK, [5], Outcome.ACCEPTED),
-    ]
-
-
-def test_nack_is_a_failure_and_cumulative_only_in_client_mode(cut: Cut) -> None:
-    assert subscribed(cut, b"client").says(b"NACK\nid:1.3\n\n\0") == [Settle(PEER, LINK, (), 3, Outcome.FAILED)]
-    assert subscribed(cut, b"client-individual").says(b"NACK\nid:1.3\n\n\0") == [Settle(PEER, LINK, [3], 0, Outcome.FAILED)]
-
-
-def test_an_acknowledgement_is_receipted_when_it_is_durable(cut: Cut) -> None:
-    client = subscribed(cut, b"client")
-    (settle,) = client.says(b"ACK\nid:1.3\nreceipt:a\\c1\n\n\0")
-    assert client.octets() == b""
-    client.gets(Confirmed(PEER, settle.token))
-    assert client.octets() == b"RECEIPT\nreceipt-id:a\\c1\n\n\0"
-
-
-@pytest.mark.parametrize("receipt", [b"", b"receipt:r\n"])
-def test_acknowledging_again_what_is_settled_is_no_error(receipt: bytes, cut: Cut) -> None:
-    client = subscribed(cut, b"client")
-    (settle,) = client.says(b"ACK\nid:1.3\n%b\n\0" % receipt)
-    client.gets(Refused(PEER, settle.token, Refusal.NO_SUCH_DELIVERY, "3", LINK))
-    assert client.octets() == (b"RECEIPT\nreceipt-id:r\n\n\0" if receipt else b"")
-    assert not client.machine.wants_close
-
-
-def test_acknowledging_in_auto_mode_changes_nothing_in_1_1_either(cut: Cut) -> None:
-    client = subscribed(cut, b"auto", version="1.1")
-    assert client.says(b"ACK\nsubscription:0\nmessage-id:ID\\cnode1-100\n\n\0") == []
-    assert not client.machine.wants_close
-
-
-def test_acknowledging_in_auto_mode_changes_nothing(cut: Cut) -> None:
-    client = subscribed(cut, b"auto")
-    assert client.says(b"ACK\nid:1.3\n\n\0") == []
-    (sync,) = client.says(b"ACK\nid:1.3\nreceipt:r\n\n\0")
-    assert isinstance(sync, Sync)
-    client.confirm([sync])
-    assert client.octets() == b"RECEIPT\nreceipt-id:r\n\n\0"
-
-
-def test_after_unsubscribe_an_acknowledgement_is_ignored_but_not_receipted(cut: Cut) -> None:
-    client = subscribed(cut, b"client")
-    client.says(b"UNSUBSCRIBE\nid:0\n\n\0")
-    assert client.says(b"ACK\nid:1.3\n\n\0") == []
-    assert not client.machine.wants_close
-    assert client.says(b"ACK\nid:1.3\nreceipt:r\n\n\0") == []
-    assert client.error().headers["message"] == "id '1.3' is of a subscription that is closed: the message went back to its queue"
-
-
-def test_a_late_acknowledgement_cannot_hit_the_next_subscription(cut: Cut) -> None:
-    client = subscribed(cut, b"client")
-    client.says(b"UNSUBSCRIBE\nid:0\n\n\0")
-    client.is_delivered(client.subscribes(), message())
-    assert client.says(b"ACK\nid:1.1\n\n\0") == []
-    assert client.says(b"ACK\nid:2.1\n\n\0") == [Settle(PEER, LINK + 1, (), 1)]
-
-
-# -- ACK and NACK, 1.0 and 1.1 ------------------------------------------------------------------------------------------------------
-def test_1_1_acknowledges_by_subscription_and_message_id(cut: Cut) -> None:
-    client = subscribed(cut, b"client-individual", version="1.1")
-    assert client.says(b"ACK\nsubscription:0\nmessage-id:ID\\cnode1-102\n\n\0") == [Settle(PEER, LINK, [3])]
-    assert client.says(b"NACK\nsubscription:0\nmessage-id:ID\\cnode1-100\n\n\0") == [Settle(PEER, LINK, [1], 0, Outcome.FAILED)]
-
-
-def test_1_0_acknowledges_by_message_id_alone(cut: Cut) -> None:
-    client = subscribed(cut, b"client", version="1.0")
-    assert client.says(b"ACK\nmessage-id: ID:node1-102\n\n\0") == [Settle(PEER, LINK, (), 3)]
-
-
-@pytest.mark.parametrize(
-    ("headers", "sentence"),
-    [
-        (b"subscription:0\n", "ACK needs header message-id"),
-        (b"id:1.1\n", "ACK needs header message-id"),
-        (b"message-id:ID\\cnode1-100\n", "ACK needs header subscription"),
-        (b"subscription:9\nmessage-id:ID\\cnode1-100\n", "no subscription with id '9' is open on this connection"),
-        (b"subscription:0\nmessage-id:ID\\cnode1-105\n", "message-id 'ID:node1-105' names no delivery of this connection"),
-        (b"subscription:0\nmessage-id:ID\\cother-1\n", "message-id 'ID:other-1' names no delivery of this connection"),
-    ],
-)
-def test_1_1_refuses_what_names_no_delivery(headers: bytes, sentence: str, cut: Cut) -> None:
-    client = subscribed(cut, b"client", version="1.1")
-    assert client.says(b"ACK\n" + headers + b"\n\0") == []
-    assert client.error().headers["message"] == sentence
-
-
-def test_1_1_lets_clients_acknowledge_out_of_order_and_twice(cut: Cut) -> None:
-    client = subscribed(cut, b"client", version="1.1")
-    assert client.says(b"ACK\nsubscription:0\nmessage-id:ID\\cnode1-103\n\n\0") == [Settle(PEER, LINK, (), 4)]
-    assert client.says(b"ACK\nsubscription:0\nmessage-id:ID\\cnode1-101\n\n\0") == []
-    (sync,) = client.says(b"ACK\nsubscription:0\nmessage-id:ID\\cnode1-103\nreceipt:1\n\n\0")
-    assert isinstance(sync, Sync)
-
-
-def test_message_ids_are_forgotten_once_settled(cut: Cut) -> None:
-    client = subscribed(cut, b"client", version="1.1")
-    client.says(b"ACK\nsubscription:0\nmessage-id:ID\\cnode1-103\n\n\0")
-    link = client.machine._subscriptions.link(LINK)
-    assert link is not None and link._tags == {"ID:node1-104": 5}
-
-
-def test_a_message_delivered_again_is_acknowledged_by_its_last_delivery(cut: Cut) -> None:
-    client = subscribed(cut, b"client-individual", version="1.1")
-    client.is_delivered(LINK, message(sequence=100), tag=6)
-    assert client.says(b"ACK\nsubscription:0\nmessage-id:ID\\cnode1-100\n\n\0") == [Settle(PEER, LINK, [6])]
 
 
 # -- UNSUBSCRIBE, DISCONNECT, the engine's own reasons ------------------------------------------------------------------------------

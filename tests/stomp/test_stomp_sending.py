@@ -14,13 +14,7 @@ from broker_core.stomp.connection import BodyPart
 from broker_core.stomp.escaping import read_canonical
 from broker_core.stomp.limits import Limits
 from broker_core.stomp.refusals import REFUSALS
-from tests.stomp.conversation import PEER, Client, Cut
-
-
-def connected(cut: Cut, version: str = "1.2", limits: Limits | None = None) -> Client:
-    client = Client(version, cut, limits)
-    client.connects()
-    return client
+from tests.stomp.conversation import PEER, Client, Cut, connected
 
 
 def sent(cut: Cut, headers: bytes, version: str = "1.2") -> Send:
