@@ -56,8 +56,8 @@ class Book:
 
     def confirm(self, send_ids: list[str]) -> None:
         with self._lock:
-            self.last_confirmed_at = time.monotonic()
             for send_id in send_ids:
+                self.last_confirmed_at = time.monotonic()
                 send = self.sends[send_id]
                 if send.confirmed:
                     self._violate(f"confirmed twice: {send_id}")

@@ -79,17 +79,17 @@ def test_a_stopped_node_is_replaced_and_falls_silent() -> None:
     with Service() as service, service.standby() as standby:
         fill(service.stomp_port)
         await_true(lambda: has_started(standby), STARTED_SECONDS_MAX, "the second node does not start")
-        old = Connection(service.stomp_port)
-        old.subscribe(QUEUE, prefetch=10)
-        assert len([old.expect("MESSAGE") for _ in range(10)]) == 10
-        began = time.monotonic()
-        pid = service.signal("node", signal.SIGSTOP)
-        try:
-            took = seconds_to_confirm(standby.stomp_port, began)
-            assert took < STALE_SECONDS_MAX
-            old.command("SEND", {"destination": QUEUE, "persistent": "true", "receipt": "too late"}, b"-1")
-        finally:
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGCONT)
-        old.expect_closed(15)
+        with Connection(service.stomp_port) as old:
+            old.subscribe(QUEUE, prefetch=10)
+            assert len([old.expect("MESSAGE") for _ in range(10)]) == 10
+            began = time.monotonic()
+            pid = service.signal("node", signal.SIGSTOP)
+            try:
+                took = seconds_to_confirm(standby.stomp_port, began)
+                assert took < STALE_SECONDS_MAX
+                old.command("SEND", {"destination": QUEUE, "persistent": "true", "receipt": "too late"}, b"-1")
+            finally:
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGCONT)
+            old.expect_closed(15)
         find_all(standby.stomp_port)

@@ -89,8 +89,6 @@ class Torture:
     def _await_confirmation(self, since: float) -> None:
         while self.book.last_confirmed_at <= since:
             self._sleep(0.05)
-            if self.book.backlog() > 0 and self.book.last_delivered_at > since and all(not p.is_alive() for p in self.producers):
-                return
             if time.monotonic() - since > RECOVERY_SECONDS_MAX:
                 raise Failed(f"nothing was confirmed for {RECOVERY_SECONDS_MAX} s: {self.service.get('/health/ready')}")
 
@@ -98,11 +96,10 @@ class Torture:
         for producer in self.producers:
             producer.stop()
         deadline = time.monotonic() + DRAIN_SECONDS_MAX
-        for producer in self.producers:
-            while producer.is_alive():
-                self._sleep(0.1)
-                if time.monotonic() > deadline:
-                    raise Failed(f"producer {producer.name} waits for confirmations")
+        while any(producer.is_alive() for producer in self.producers):
+            self._sleep(0.1)
+            if time.monotonic() > deadline:
+                raise Failed("producers wait for confirmations")
         while time.monotonic() < deadline:
             self._sleep(0.2)
             if time.monotonic() - self.book.last_delivered_at > QUIET_SECONDS and not self.book.missing():

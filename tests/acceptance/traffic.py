@@ -45,7 +45,7 @@ class _Client(threading.Thread):
 
     def run(self) -> None:
         try:
-            while not self.stopping.is_set():
+            while not (self.stopping.is_set() and self.is_done()):
                 try:
                     self._generation = self.book.generation
                     with reconnect(self.chance.choice(self.ports), seconds_max=0.5) as connection:
@@ -59,6 +59,10 @@ class _Client(threading.Thread):
 
     def work(self, connection: Connection) -> None:
         raise NotImplementedError
+
+    def is_done(self) -> bool:
+        """It may end when told to stop."""
+        return True
 
     def stop(self) -> None:
         self.stopping.set()
@@ -77,17 +81,21 @@ class Producer(_Client):
         """Messages a second."""
         self._number = 0
         self._unconfirmed: dict[str, None] = {}
+        self._repeat: list[str] = []
+
+    def is_done(self) -> bool:
+        return not self._unconfirmed and not self._repeat
 
     def work(self, connection: Connection) -> None:
-        repeat = [f"{send_id.rpartition('.')[0]}.{int(send_id.rpartition('.')[2]) + 1}" for send_id in self._unconfirmed]
+        self._repeat += [f"{send_id.rpartition('.')[0]}.{int(send_id.rpartition('.')[2]) + 1}" for send_id in self._unconfirmed]
         self._unconfirmed.clear()
         heard = time.monotonic()
-        while repeat or self._unconfirmed or not self.stopping.is_set():
-            while repeat and len(self._unconfirmed) < WINDOW:
-                self._send(connection, repeat.pop(0))
+        while not (self.stopping.is_set() and self.is_done()):
+            while self._repeat and len(self._unconfirmed) < WINDOW:
+                self._send(connection, self._repeat.pop(0))
             frames = 0
             while (
-                not repeat and len(self._unconfirmed) < WINDOW and frames < 10
+                not self._repeat and len(self._unconfirmed) < WINDOW and frames < 10
                 and self.book.backlog() < BACKLOG_MAX and not self.stopping.is_set()
             ):  # fmt: skip
                 self._number += 1
@@ -97,8 +105,7 @@ class Producer(_Client):
             if confirmed or not self._unconfirmed:
                 heard = time.monotonic()
             self.refuse_silence(heard)
-            if confirmed:
-                self.book.confirm(confirmed)
+            self.book.confirm(confirmed)
 
     def _send(self, connection: Connection, send_id: str) -> None:
         self._unconfirmed[send_id] = None

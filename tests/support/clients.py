@@ -126,11 +126,13 @@ class Connection:
         self._frames: deque[Frame] = deque()
         self._receipts = 0
         self.socket = open_socket(port, timeout)
-        self.command(
-            "CONNECT",
-            {"accept-version": versions, "host": "/", "login": login, "passcode": passcode, "heart-beat": heart_beat} | dict(headers or {}),
-        )
-        self.connected = self.expect("CONNECTED", timeout)
+        login_headers = {"accept-version": versions, "host": "/", "login": login, "passcode": passcode, "heart-beat": heart_beat}
+        try:
+            self.command("CONNECT", login_headers | dict(headers or {}))
+            self.connected = self.expect("CONNECTED", timeout)
+        except BaseException:
+            self.socket.close()
+            raise
 
     # -- out ------------------------------------------------------------------------------------------------------------------------
     def raw(self, octets: bytes) -> None:
