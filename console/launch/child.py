@@ -172,10 +172,9 @@ def _kill(pid: int) -> None:
 
 
 def _started_by(pid: int) -> list[int]:
-    try:
+    children: list[int] = []
+    with contextlib.suppress(FileNotFoundError, ProcessLookupError):  # it has ended meanwhile, and has none
         children = [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
-    except FileNotFoundError:
-        return []
     return [*children, *(grandchild for child in children for grandchild in _started_by(child))]
 
 

@@ -77,7 +77,9 @@ def test_an_address_that_is_not_ours_is_refused_in_a_sentence() -> None:
 def test_what_a_killed_supervisor_left_is_waited_for(tmp_path: Path) -> None:
     (tmp_path / "run").mkdir()
     pid_file = tmp_path / "run" / "node.pid"
-    with subprocess.Popen([sys.executable, "-c", "import sys; sys.stdin.read(1)", "broker_core"], stdin=subprocess.PIPE) as leftover:
+    command = [sys.executable, "-c", "import sys; print('runs', flush=True); sys.stdin.read(1)", "broker_core"]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as leftover:
+        assert leftover.stdout is not None and leftover.stdout.readline() == b"runs\n"
         pid_file.write_text(f"{leftover.pid}\n")
         assert launch_home._is_ours(pid_file)
         leftover.kill()

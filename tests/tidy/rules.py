@@ -142,8 +142,8 @@ ORDERED = ("list", "tuple", "iter", "enumerate", "map", "zip")
 """They keep the order of what they are given, and a set has none."""
 
 
-def _sets_of(tree: ast.Module) -> set[str]:
-    """Names and attributes that the file annotates as sets or gives a set."""
+def _sets_of(tree: ast.AST) -> set[str]:
+    """Names and attributes that this part of the file annotates as sets or gives a set."""
     known: set[str] = set()
     for node in ast.walk(tree):
         if isinstance(node, ast.AnnAssign | ast.arg) and node.annotation is not None:
@@ -155,22 +155,27 @@ def _sets_of(tree: ast.Module) -> set[str]:
     return known
 
 
+def _iterated(node: ast.AST) -> list[ast.expr]:
+    if isinstance(node, ast.For | ast.comprehension):
+        return [node.iter]
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in ORDERED:
+        return node.args
+    return [node.value] if isinstance(node, ast.Starred) else []
+
+
 def engine_iterates_over_no_set(source: Source) -> Iterator[str]:
     """The order of a set differs between processes; a run could not be repeated. sorted(set) has an order, and is allowed."""
     if source.room not in PURE:
         return
-    known = _sets_of(source.tree)
-    for node in ast.walk(source.tree):
-        over: list[ast.expr] = []
-        if isinstance(node, ast.For | ast.comprehension):
-            over = [node.iter]
-        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in ORDERED:
-            over = node.args
-        elif isinstance(node, ast.Starred):
-            over = [node.value]
-        for each in over:
-            if _is_set(each, known):
-                yield f"{source.path}:{each.lineno} iterates over the set {ast.unparse(each)}"
+    functions = [node for node in ast.walk(source.tree) if isinstance(node, ast.FunctionDef)]
+    attributes = {name for name in _sets_of(source.tree) if "." in name}
+    outside = ast.Module([node for node in source.tree.body if not isinstance(node, ast.FunctionDef | ast.ClassDef)], [])
+    for part in [outside, *functions]:  # a name means what its own function says
+        known = attributes | _sets_of(part) | _sets_of(outside)
+        for node in ast.walk(part):
+            for each in _iterated(node):
+                if _is_set(each, known):
+                    yield f"{source.path}:{each.lineno} iterates over the set {ast.unparse(each)}"
 
 
 # -- manners ------------------------------------------------------------------------------------------------------------------------

@@ -63,6 +63,7 @@ FINE = [
     (rules.engine_iterates_over_no_set, ENGINE, "dirty: set[int] = set()\nfor x in sorted(dirty): f(x)"),
     (rules.engine_iterates_over_no_set, ENGINE, "dirty: dict[int, None] = {}\nfor x in dirty: f(x)"),
     (rules.engine_iterates_over_no_set, ENGINE, "dirty = {1}\nf(3 in dirty)"),
+    (rules.engine_iterates_over_no_set, ENGINE, "def f():\n    held = {1}\ndef g(held: list[int]):\n    return [x for x in held]"),
     (rules.environment_is_read_in_one_place, "console/settings.py", "import os\nos.environ.get('HOME')"),
     (rules.nothing_is_swallowed, SERVER, "try: f()\nexcept BaseException:\n    g()\n    raise"),
     (rules.nothing_is_swallowed, SERVER, "try: f()\nexcept KeyError:\n    g()"),
