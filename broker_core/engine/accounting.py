@@ -26,6 +26,7 @@ def settle_now(shard: Shard, cursor: Cursor, message: Message, outcome: Outcome)
     batch.touched[destination] = None
     if outcome is Outcome.EXPIRED:
         destination.expired += 1
+        shard.expired += 1
 
 
 def forget_failures(cursor: Cursor, position: int) -> None:

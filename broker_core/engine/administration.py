@@ -18,6 +18,8 @@ from .settlement import feed
 from .shard import Shard
 from .subscription import Cursor
 
+PURGE_UNSEEN = 1_000
+"""A purge takes what has come since the operator looked, but not more than he saw and so many."""
 Answer = dict[str, Any]
 REAP_MAX = 1000
 """Destinations reaped in one request: a commit stays short; the scheduler asks again."""
@@ -103,6 +105,9 @@ def _direction(command: Control) -> Direction:
 def _purge(shard: Shard, command: Control) -> Answer:
     """Discard every message that is not delivered to a consumer just now (Open MQ's default); O(blocks), whatever the depth."""
     destination = _find(shard, command)
+    seen = command.arguments.get("depth")
+    if isinstance(seen, int) and destination.depth > 2 * seen + PURGE_UNSEEN:
+        raise _Refusal(Refusal.DESTINATION_IN_USE, f"it holds {destination.depth} messages now, {seen} when you looked: look again")
     purged = sum(_purge_cursor(shard, cursor) for subscription in destination.subscriptions for cursor in subscription.order)
     shard.batch.touched[destination] = None
     return {"purged": purged, "outstanding": destination.depth}

@@ -22,6 +22,7 @@ def bury(shard: Shard, cursor: Cursor, message: Message, outcome: Outcome, comme
     settle_now(shard, cursor, message, outcome)
     origin = cursor.subscription.destination
     origin.dead += 1
+    shard.dead += 1
     target = shard.destinations[DEAD_MESSAGE_QUEUE]
     if origin is target or not origin.settings.use_dead:
         return

@@ -62,6 +62,7 @@ def create(shard: Shard, address: str, settings: Settings, *, automatic: bool) -
     shard.last_destination += 1
     destination = Destination(shard.last_destination, address, shard.now, automatic, settings)
     shard.destinations[address] = shard.numbered[destination.number] = destination
+    shard.watched[destination] = None
     shard.batch.definitions.append(definition(destination))
     _subscribe(shard, destination)
     return destination
@@ -98,6 +99,7 @@ def place(shard: Shard, destination: Destination, message: Message, *, copied: b
     message.accepted_at = shard.now
     lane.tail = position + 1
     destination.accepted += 1
+    shard.accepted += 1
     destination.octets += message.size
     if index >= VOLATILE:
         destination.octets_volatile += message.size

@@ -72,6 +72,7 @@ def acknowledge(shard: Shard, link: Link, messages: list[Message]) -> None:
     destination.octets -= octets
     destination.octets_volatile -= volatile
     destination.settled += len(messages)
+    shard.settled += len(messages)
     shard.batch.touched[destination] = None
     for cursor in link.subscription.order:
         if cursor.accepted:
@@ -137,6 +138,7 @@ def come_back(shard: Shard, cursor: Cursor, message: Message) -> None:
     back.destination, back.sequence, back.position = message.destination, message.sequence, message.position
     back.accepted_at, back.failures, back.redelivered = message.accepted_at, message.failures, True
     cursor.subscription.destination.redelivered += 1
+    shard.redelivered += 1
     if back.body is None:
         cursor.missing[back.position] = back
     else:

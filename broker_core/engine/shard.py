@@ -87,13 +87,16 @@ class Timers:
 
 class Shard:
     __slots__ = (
+        "accepted",
         "batch",
         "changed_cursors",
         "changed_destinations",
         "changed_lanes",
         "commit_number",
         "compact_turn",
+        "dead",
         "destinations",
+        "expired",
         "expiry_from",
         "expiry_read",
         "expiry_upto",
@@ -110,8 +113,10 @@ class Shard:
         "presettled",
         "read_number",
         "reading",
+        "redelivered",
         "segments",
         "sequence",
+        "settled",
         "subscriptions",
         "timers",
         "unreleased",
@@ -134,6 +139,8 @@ class Shard:
         self.links: dict[int, Link] = {}
         self.segments = Segments()
         self.timers = Timers()
+        self.accepted = self.settled = self.dead = self.expired = self.redelivered = 0
+        """Of all destinations, destroyed ones included, since recovery."""
         self.batch = Batch()
         self.memory = 0
         """Octets of messages in `ready` and `returned`, and of pages on their way."""

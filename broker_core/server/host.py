@@ -75,6 +75,7 @@ class Host:
         """Writes statistics for operators."""
         self._receivers: dict[int, Receiver] = {}
         self._wanted = asyncio.Event()
+        self._wanted.set()  # what recovery left to write, and a first report: until then operators see "unknown"
         self._timer: asyncio.TimerHandle | None = None
         self._tasks: set[asyncio.Task[None]] = set()
         self._failed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -158,6 +159,11 @@ class Host:
             "body_memory_octets": shard.memory,
             "segments": len(shard.segments.closed) + 1,
             "sends_waiting_for_space": len(self._held),
+            "accepted_total": shard.accepted,
+            "settled_total": shard.settled,
+            "dead_total": shard.dead,
+            "expired_total": shard.expired,
+            "redelivered_total": shard.redelivered,
         }
 
     def stop(self) -> None:

@@ -153,6 +153,7 @@ class _Term:
         raise CommitLost("the lease is lost")
 
     async def _tell_status(self) -> None:
+        await self._operators.forget_nodes()
         while True:
             self._space.look()
             metrics = self._metrics.as_dict() | {

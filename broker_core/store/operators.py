@@ -42,6 +42,7 @@ ON CONFLICT (shard, node) DO UPDATE SET epoch = EXCLUDED.epoch, role = EXCLUDED.
     listeners = EXCLUDED.listeners, metrics = EXCLUDED.metrics
 """
 _ACCOUNT = "SELECT name, salt, iterations, stored_key, server_key, disabled, loopback_only FROM surety.account WHERE name = %s"
+_FORGET_NODES = "DELETE FROM surety.node_status WHERE shard = %s AND at < clock_timestamp() - interval '1 minute'"
 _RETIRE = "DELETE FROM surety.node_status WHERE shard = %s AND node = %s"
 
 
@@ -69,6 +70,10 @@ class OperatorTables:
     async def write_status(self, node: str, epoch: int, role: str, started_at: float, listeners: dict[str, bool], metrics: dict[str, Any]) -> None:
         """`started_at`: seconds since the epoch."""
         await self._execute(_STATUS, [self._shard, node, epoch, role, started_at, json.dumps(listeners), json.dumps(metrics)])
+
+    async def forget_nodes(self) -> None:
+        """Nodes that died and said nothing for a minute."""
+        await self._execute(_FORGET_NODES, [self._shard])
 
     async def retire(self, node: str) -> None:
         """The node stops as planned: it is no longer listed."""
