@@ -44,7 +44,7 @@ def connection_settings(epoch: int, shard: int) -> str:
 
 async def connect(dsn: str) -> AsyncConnection[Any]:
     """A direct connection; on TCP a peer that vanished is noticed within 10 s even if nothing is sent."""
-    return await AsyncConnection.connect(dsn, autocommit=True, keepalives_idle=5, keepalives_interval=2, keepalives_count=2, tcp_user_timeout=10_000)
+    return await AsyncConnection.connect(dsn, autocommit=True, connect_timeout=5, keepalives_idle=5, keepalives_interval=2, keepalives_count=2, tcp_user_timeout=10_000)
 
 
 class Lease:

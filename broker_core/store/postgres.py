@@ -30,7 +30,7 @@ from .lease import Lease, connect, connection_settings
 from .ledger import Ledger
 from .open_segment import OpenSegment
 from .queries import QUERIES
-from .reads import Reader
+from .reads import SESSION, Reader
 from .recovery import Recovery
 from .segments import Segments
 from .wire import StatementFailed, WireBroken
@@ -68,6 +68,8 @@ class PostgresStore:
                 connection = await connect(lease.dsn)
                 connections.append(connection)
                 await connection.execute(connection_settings(lease.epoch, lease.shard).encode())
+            for reader in connections[3:]:
+                await reader.execute(SESSION)
         except BaseException:
             for connection in connections:
                 await connection.close()
@@ -165,6 +167,7 @@ class PostgresStore:
 
     async def trim_ledger(self, before: int, octets_max: int) -> int:
         async with _Translated():
+            await self._segments.drop_compacted()
             return await retention.trim_ledger(self._maintenance, self._fence, self._segments, before, octets_max)
 
     async def control_requests(self) -> list[ControlRequest]:

@@ -74,6 +74,7 @@ class Segments:
         self.ledger_in_use = 1
         """What the group commit appends to; older tables are complete."""
         self._highest = 0
+        self._left: set[int] = set()
         self._creating: set[asyncio.Task[None]] = set()
 
     async def load(self) -> None:
@@ -88,6 +89,7 @@ class Segments:
                 closed = SegmentClosed(segment, last_sequence, {(d, lane): (first, last) for d, lane, first, last in ranges})
             self.known[segment] = Segment(segment, spill, compacting, compacted, closed)
         self._highest = max(self.known, default=0)
+        self._left = {segment.segment for segment in self.known.values() if segment.compacted}
         self.ledgers = [segment for segment, _ in await (await self._connection.execute(QUERIES["ledger_segments"], keys)).fetchall()]
 
     async def ensure(self, segment: int, spill: bool = False) -> None:
@@ -186,9 +188,10 @@ class Segments:
                 self.known[segment].compacting = False
 
     async def drop_compacted(self) -> None:
-        """Segments whose survivors are in the retained table, left by the former holder; a locked one waits for the next recovery."""
-        for segment in [segment.segment for segment in self.known.values() if segment.compacted]:
-            await self.drop(segment)
+        """Segments of former terms whose survivors are in the retained table; a locked one waits for the next call."""
+        for segment in list(self._left):
+            if await self.drop(segment):
+                self._left.discard(segment)
 
     async def _run(self, statements: str, query: str, segment: int, then: Callable[[int], Awaitable[None]] | None = None) -> None:
         """DDL and the catalogue's line in one fenced transaction."""

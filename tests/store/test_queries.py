@@ -10,6 +10,7 @@ import pytest
 from broker_core.engine.effects import RETAINED, CompactSegment, ExpiredWanted, PageWanted, PositionsWanted, SegmentClosed
 from broker_core.engine.message import Header
 from broker_core.store.queries import QUERIES, load
+from broker_core.store.reads import SESSION
 from tests.store.contract import commit, message
 from tests.store.test_postgres import PostgresRig, rig  # noqa: F401
 
@@ -17,17 +18,20 @@ UNTYPED = {"lease_terminate_stale": {"shard": "int4", "seconds": "float8", "lock
 """Parameters whose type the statement leaves open."""
 
 
-def generic(name: str) -> str:
+def numbered(statement: str, kinds: dict[str, str]) -> str:
     """The statement with numbered parameters, as EXPLAIN (GENERIC_PLAN) takes it."""
     numbers: dict[str, int] = {}
 
-    def numbered(match: re.Match[str]) -> str:
+    def number(match: re.Match[str]) -> str:
         parameter = match.group(1)
-        number = numbers.setdefault(parameter, len(numbers) + 1)
-        kind = UNTYPED.get(name, {}).get(parameter)
-        return f"${number}::{kind}" if kind else f"${number}"
+        place = f"${numbers.setdefault(parameter, len(numbers) + 1)}"
+        return f"{place}::{kinds[parameter]}" if parameter in kinds else place
 
-    return re.sub(r"%\((\w+)\)s", numbered, QUERIES[name]).replace("%%", "%")
+    return re.sub(r"%\((\w+)\)s", number, statement).replace("%%", "%")
+
+
+def generic(name: str) -> str:
+    return numbered(QUERIES[name], UNTYPED.get(name, {}))
 
 
 def test_the_schema_understands_every_statement(dsn: str) -> None:
@@ -54,9 +58,11 @@ async def test_pages_are_read_by_index_however_much_is_stored(rig: PostgresRig, 
     reader = await store._readers.get()
     asked: list[str] = []
 
-    async def explain(statement: str) -> list[object]:
-        with psycopg.connect(rig.dsn) as connection:
-            asked.append("\n".join(line for (line,) in connection.execute(f"EXPLAIN {statement}".encode()).fetchall()))
+    async def explain(statement: str, _keys: dict[str, object]) -> list[object]:
+        with psycopg.connect(rig.dsn, cursor_factory=psycopg.RawCursor) as connection:
+            connection.execute(SESSION.encode())
+            plan = connection.execute(f"EXPLAIN (GENERIC_PLAN) {numbered(statement, {})}".encode()).fetchall()
+        asked.append("\n".join(line for (line,) in plan))
         return []
 
     monkeypatch.setattr(reader, "_messages", explain)
@@ -67,4 +73,6 @@ async def test_pages_are_read_by_index_however_much_is_stored(rig: PostgresRig, 
     assert len(asked) == 9
     for plan in asked:
         assert "Seq Scan" not in plan, plan
+        assert "Bitmap" not in plan, plan
+        assert "Sort  (" not in plan, plan
         assert "Index Scan" in plan, plan
