@@ -35,9 +35,9 @@ class Encoding(IntEnum):
     AMQP = 1
 
 
-@dataclass(slots=True, frozen=True, eq=False)
+@dataclass(slots=True, eq=False)
 class Header:
-    """What messages with the same header section share. Protocol machines keep one for every distinct section they meet."""
+    """What messages with the same header section share; never changed once made (not frozen: that would triple the cost of making one)."""
 
     octets: bytes
     """The header section as received, less what concerned only the sender's frame; in the form named by `encoding`."""
@@ -57,7 +57,7 @@ class Header:
 
     def __post_init__(self) -> None:
         volatile = 0 if self.reliability >= STORED else VOLATILE
-        object.__setattr__(self, "lane", volatile + self.priority)
+        self.lane = volatile + self.priority
 
 
 @dataclass(slots=True, frozen=True)

@@ -10,6 +10,7 @@ from typing import Any, Protocol
 
 from broker_core.config import BrokerConfig
 from broker_core.stomp.limits import Limits as StompLimits
+from broker_core.stomp.sections import SectionMemory
 from broker_core.store import Store
 
 from .auth import Accounts
@@ -53,6 +54,7 @@ class Node:
             unconfirmed_max=config.unconfirmed_sends_max,
             unconfirmed_octets_max=config.unconfirmed_octets_max,
         )
+        self.stomp_sections = SectionMemory()
         self._peers: set[Peer] = set()
         self._numbered = 0
         self._servers: dict[str, asyncio.Server] = {}

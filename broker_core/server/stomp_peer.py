@@ -29,7 +29,9 @@ class StompPeer(asyncio.Protocol):
     def __init__(self, node: Node) -> None:
         self._node = node
         self._number = node.number_peer()
-        self._connection = Connection(self._number, node.stomp_limits, node.server_name, node.instance, node.clock.now())
+        self._connection = Connection(
+            self._number, node.stomp_limits, node.server_name, node.instance, node.clock.now(), node.stomp_sections
+        )
         self._transport: asyncio.Transport | None = None
         self._remote = ""
         self._timer: asyncio.TimerHandle | None = None
@@ -124,7 +126,7 @@ class StompPeer(asyncio.Protocol):
             return
         reading = not (self._held or self._congested or self._connection.wants_pause or self._chain is not None)
         if reading != self._reading:
-            self._reading = reading
+            self._reading = self._connection.listening = reading
             if reading:
                 transport.resume_reading()
             else:

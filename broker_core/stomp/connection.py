@@ -36,7 +36,7 @@ from .limits import Limits
 from .login import Login, NoCommonVersion, read_connect
 from .mapping import outgoing
 from .refusals import REFUSALS, error_frame, sentences
-from .sections import CLIENT_COMMANDS, Malformed, Section
+from .sections import CLIENT_COMMANDS, Malformed, Section, SectionMemory
 from .subscriptions import Receipt, Subscriptions, Unsubscribed
 
 CONNECTING = frozenset(("CONNECT", "STOMP"))
@@ -73,7 +73,10 @@ Event = Command | Login | BodyPart
 class Connection:
     """`instance` names the node's installation in message-ids: letters, digits, dot and dash."""
 
-    def __init__(self, peer: int, limits: Limits, server: str, instance: str, now: int) -> None:
+    def __init__(
+        self, peer: int, limits: Limits, server: str, instance: str, now: int, memory: SectionMemory | None = None
+    ) -> None:
+        """`memory`: what the node's connections remember together; None: this one remembers for itself."""
         self.wants_close = False
         self.close_reason = ""
         """A sentence for the log, without secrets."""
@@ -82,6 +85,7 @@ class Connection:
         """To be set False while the listener does not read for reasons of its own: the peer's silence is then not counted."""
         self._peer = peer
         self._limits = limits
+        self._memory = memory
         self._server = server
         self._instance = instance
         self._phase = Phase.WAITING
@@ -190,6 +194,8 @@ class Connection:
             lines.append(f"heart-beat:{interval},{interval}")
         self._out.append(("\n".join(lines) + "\n\n\0").encode())
         self._parser.version = self.version
+        if self._memory is not None and not self._client_id:  # a header names its sender's client id
+            self._parser.share(self._memory)
         self._parser.expect(CONNECTED_COMMANDS, "is not a command that a client may send now")
         early, self._early = bytes(self._early), bytearray()
         return [Open(self._peer, account, self._client_id), *self._read(early)]

@@ -31,7 +31,7 @@ from collections.abc import Generator, Iterable
 from .escaping import escape
 from .limits import Limits
 from .likeness import Likeness
-from .sections import UNESCAPED, WITH_BODY, Malformed, Prepare, Section, Sections, on_wire
+from .sections import UNESCAPED, WITH_BODY, Malformed, Prepare, Section, SectionMemory, Sections, on_wire
 
 IDLE_BODY_OCTETS_MAX = 64
 """Frames without a body may carry stray line ends before their NUL; some clients of the 1.0 days send them."""
@@ -76,6 +76,10 @@ class Parser:
         """From now on only `commands` are allowed; `otherwise` goes on after the name of another one: "is not ...", "comes before ..."."""
         self._sections.commands = commands
         self._sections.otherwise = otherwise
+
+    def share(self, memory: SectionMemory) -> None:
+        """See Sections.share."""
+        self._sections.share(memory)
 
     @property
     def kept_octets(self) -> int:

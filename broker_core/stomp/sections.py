@@ -49,6 +49,19 @@ Prepare = Callable[[dict[str, str], bytes | None], Any]
 """Given the headers and, if they need no unescaping and none is repeated, their lines as they stood on the wire. May raise Malformed."""
 
 
+class SectionMemory:
+    """SEND sections that the connections of a node remember together, one table a version: ten thousand queues, written to by a hundred
+    producers, are parsed ten thousand times and not at every message. Bounded; a flood of new sections only costs their parsing."""
+
+    def __init__(self, sections_max: int = 32_768) -> None:
+        self.sections_max = sections_max
+        """About 1.5 KiB each at most: 48 MiB."""
+        self._tables: dict[str, dict[bytes, Section]] = {}
+
+    def table(self, version: str) -> dict[bytes, Section]:
+        return self._tables.setdefault(version, {})
+
+
 class Sections:
     """Reads the sections of one peer. `commands` are those that it may send at present, `otherwise` says why another one is refused."""
 
@@ -59,9 +72,14 @@ class Sections:
         self._limits = limits
         self._prepare = prepare
         self._known: dict[bytes, Section] = {}
+        self._known_max = limits.sections_max
+
+    def share(self, memory: SectionMemory) -> None:
+        """Remember with others; only if what `prepare` makes depends on nothing but the section and the version."""
+        self._known, self._known_max = memory.table(self.version), memory.sections_max
 
     def forget(self) -> None:
-        self._known.clear()
+        self._known, self._known_max = {}, self._limits.sections_max
 
     def read(self, buffer: bytes, position: int) -> tuple[Section, bytes | None, int, int] | None:
         """The section that starts at `position`, SEND's receipt, the content-length, and where the body starts; None: not complete yet."""
@@ -133,7 +151,7 @@ class Sections:
                 # Without the headers: 1 KiB of lines of one letter would be 40 KiB of strings to remember.
                 section = Section(command, {}, prepared)
             if len(block) <= self._limits.section_octets_max:
-                if len(self._known) >= self._limits.sections_max:
+                if len(self._known) >= self._known_max:
                     self._known.clear()
                 self._known[block] = section
         return section, length
