@@ -54,9 +54,7 @@ def compare(
     ours, peer = bench.alternate(measure)
     notes.append(f"node {bench.ours.resident_octets('node', peak=True) / MIB:.0f} MiB at most")
     reached = (
-        bool(peer)
-        and (statistics.median(peer) / statistics.median(ours) if lower_is_better else statistics.median(ours) / statistics.median(peer))
-        >= ratio
+        bool(peer) and (statistics.median(peer) / statistics.median(ours) if lower_is_better else statistics.median(ours) / statistics.median(peer)) >= ratio
     )
     must = "not slower" if lower_is_better else f"{ratio:g} x"
     return [Row(title, unit, ours, must, reached and real, aim, peer, notes, decimals=2 if lower_is_better else 0)]
@@ -146,8 +144,9 @@ CASES: dict[str, Callable[[Bench], list[Row]]] = {
     "express": express,
     "deep": deep,
     "many": many,
-    "mixed": mixed,
     "endurance": lambda bench: endurance(bench, "plain"),
-    "endurance-stray": lambda bench: endurance(bench, "stray"),
     "endurance-snapshot": lambda bench: endurance(bench, "snapshot"),
+    # The last two leave much behind, which would count against R5's bound in the others.
+    "endurance-stray": lambda bench: endurance(bench, "stray"),
+    "mixed": mixed,
 }

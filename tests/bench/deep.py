@@ -29,9 +29,7 @@ def deep(bench: Bench) -> list[Row]:
     if bench.peer is not None:
         fill_peer = [bench.load(bench.peer, dest=QUEUE, n=count_peer, consumers=0, window=500, header=QUORUM)["sent_rate"]]
         notes_peer = [f"peer filled {count_peer:,}: {bench.peer.resident_octets() / MIB:,.0f} MiB"]
-        drain_peer = [
-            bench.load(bench.peer, dest=QUEUE, n=count_peer, producers=0, prefetch=1000, ackevery=200, header=QUORUM)["delivered_rate"]
-        ]
+        drain_peer = [bench.load(bench.peer, dest=QUEUE, n=count_peer, producers=0, prefetch=1000, ackevery=200, header=QUORUM)["delivered_rate"]]
     report, durability = bench.measured(lambda: bench.load(bench.ours, dest=QUEUE, n=count, consumers=0, window=500))
     peak = bench.ours.resident_octets("node", peak=True) / MIB
     fill = Row(

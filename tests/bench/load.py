@@ -52,9 +52,7 @@ class Reservoir:
 
 
 def options(arguments: list[str] | None = None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        "python -m tests.bench.load", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = argparse.ArgumentParser("python -m tests.bench.load", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     texts = {"host": "127.0.0.1", "user": "guest", "password": "guest", "vhost": "/", "dest": "/queue/bench", "ack": "client", "header": ""}
     for name, text in texts.items():
         parser.add_argument(f"--{name}", default=text)

@@ -107,6 +107,11 @@ class RabbitMQ:
                 raise RuntimeError(f"RabbitMQ did not start: {(self.folder / 'output').read_text()[-3000:]}")
             time.sleep(0.2)
 
+    def evidence(self) -> str:
+        """The ends of its logs."""
+        logs = [self.folder / "output", *sorted((self.folder / "log").glob("*.log"))]
+        return "\n".join(f"---- {log} ----\n{log.read_text(errors='replace')[-3000:]}" for log in logs if log.exists())
+
     def resident_octets(self) -> int:
         """Resident memory of the Erlang machine."""
         for status in Path("/proc").glob("[0-9]*/status"):

@@ -57,7 +57,7 @@ class Bench:
         arguments = [f"--{name}={value}" for name, value in chosen.items()]
         done = subprocess.run([sys.executable, "-m", "tests.bench.load", *arguments], cwd=REPOSITORY, capture_output=True, text=True)
         if done.returncode != 0:
-            raise RuntimeError(f"load {' '.join(arguments)}\n{done.stdout[-2000:]}{done.stderr[-4000:]}")
+            raise RuntimeError(f"load {' '.join(arguments)}\n{done.stdout[-2000:]}{done.stderr[-4000:]}\n{broker.evidence()[-6000:]}")
         return json.loads(done.stdout.splitlines()[-1])
 
     def timed(self, broker: Service | RabbitMQ, **options: object) -> dict[str, Any]:
