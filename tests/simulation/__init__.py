@@ -1,0 +1,1 @@
+"""Seeded histories: the real engine, STOMP machines, peers and host over the memory store, on a loop whose time is virtual."""

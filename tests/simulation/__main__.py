@@ -1,0 +1,55 @@
+"""`python -m tests.simulation --seeds N [--seed S]`: N seeded histories on all cores, or one of them told in full."""
+
+from __future__ import annotations
+
+import argparse
+import multiprocessing
+import os
+import sys
+import time
+from collections import Counter
+
+from .world import Verdict, run_seed
+
+
+def verdict_of(seed: int) -> Verdict:
+    return run_seed(seed)[0]
+
+
+def tell(seed: int) -> int:
+    verdict, events = run_seed(seed, keep_events=True)
+    for event in events:
+        print(event)
+    print(verdict.where)
+    print(dict(sorted(verdict.counts.items())))
+    print(f"seed {seed}: {verdict.problem or 'every promise was kept'} (trace {verdict.trace})")
+    return 1 if verdict.problem else 0
+
+
+def play(first: int, seeds: int) -> int:
+    began = time.monotonic()
+    total: Counter[str] = Counter()
+    broken: list[Verdict] = []
+    with multiprocessing.Pool(os.cpu_count(), maxtasksperchild=200) as pool:
+        for verdict in pool.imap_unordered(verdict_of, range(first, first + seeds), chunksize=4):
+            total += verdict.counts
+            if verdict.problem:
+                broken.append(verdict)
+                print(f"seed {verdict.seed}: {verdict.problem}", flush=True)
+    took = time.monotonic() - began
+    print(", ".join(f"{count} {what}" for what, count in sorted(total.items())))
+    print(f"{seeds} seeds in {took:.1f} s ({seeds / took:.2f} a second), {total['commands']} commands, {len(broken)} broken")
+    return 1 if broken else 0
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m tests.simulation", description=__doc__)
+    parser.add_argument("--seeds", type=int, default=200, help="how many histories")
+    parser.add_argument("--first", type=int, default=0, help="the first of them")
+    parser.add_argument("--seed", type=int, help="only this one, with every event")
+    arguments = parser.parse_args()
+    return play(arguments.first, arguments.seeds) if arguments.seed is None else tell(arguments.seed)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,144 @@
+"""What clients do: send, subscribe, settle, hold, stall, leave in good order or in the middle of a frame, and come again."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+from .audit import DEAD
+from .session import Session
+
+if TYPE_CHECKING:
+    from .term import Term
+    from .world import World
+
+QUEUES = ("queue/a", "queue/b", "queue/c", "queue/d")
+"""d is what operators purge and destroy."""
+SAFE = ("queue/a", "queue/b", "queue/c")
+ADDRESSES = (*QUEUES, DEAD)
+PRIORITIES = (1, 4, 4, 4, 9)
+POISON, STICKY, PLAIN = "p", "s", "m"
+"""Marks of messages: refused whenever they come; held for long; neither."""
+
+
+class Client:
+    def __init__(self, world: World, name: str) -> None:
+        self.world, self.name = world, name
+        self.random = world.random(name)
+        self.stopping = False
+        self._sessions = 0
+
+    async def run(self) -> None:
+        while not self.stopping:
+            term = self.world.serving()
+            if term is None:
+                await asyncio.sleep(0.005)
+                continue
+            session = self._connect(term)
+            await self._play(session)
+            await self._leave(session)
+            await asyncio.sleep(self.random.random() * 0.02)
+
+    def _connect(self, term: Term) -> Session:
+        self._sessions += 1
+        world = self.world
+        session = Session(f"{self.name}-{self._sessions}", term.node, world.auditor, self.random, world.now_ms, world.log)
+        term.wires.append(session.wire)
+        return session
+
+    async def _play(self, session: Session) -> None:
+        """Until the session has had enough, or the broker."""
+        random = self.random
+        produces, consumes = random.choice(((True, False), (True, False), (True, True), (False, True), (False, True)))
+        steps = random.randrange(10, 120)
+        while steps and not session.closed and not self.stopping:
+            await asyncio.sleep(random.random() * 0.006)
+            if not session.connected:
+                continue
+            steps -= 1
+            if consumes:
+                self._consume(session, produces)
+            if produces and len(session.receipts) < 20:
+                self._produce(session)
+
+    # -- producing ------------------------------------------------------------------------------------------------------------------------
+    def _produce(self, session: Session) -> None:
+        random = self.random
+        if random.random() < 0.6:
+            return
+        address = random.choice(QUEUES)
+        volatile = self.world.counts["commands"] % 600 < 150
+        level = random.choice((0, 1, 1, 2, 3, 4)) if volatile else random.choice((3, 4, 4))
+        priority = random.choice(PRIORITIES)
+        for _ in range(random.choice((1, 1, 2, 4, 8))):
+            mark = random.choices((PLAIN, POISON, STICKY), (88, 6, 6))[0]
+            size = 1100 + random.randrange(900) if random.random() < 0.01 else 40 + random.randrange(260)
+            session.send(address, level, priority, self._expires(mark), size, mark, receipt=random.random() < 0.8)
+
+    def _expires(self, mark: str) -> int:
+        random = self.random
+        if mark != PLAIN or random.random() > 0.12:
+            return 0
+        return self.world.now_ms() + random.choice((-5, 5, 30, 200, 1000))
+
+    # -- consuming ------------------------------------------------------------------------------------------------------------------------
+    def _consume(self, session: Session, produces: bool) -> None:
+        random = self.random
+        open_ones = [name for name, subscription in session.subscriptions.items() if subscription.open]
+        if len(open_ones) < 1 or (len(open_ones) < 3 and random.random() < 0.05):
+            address = random.choice((*QUEUES, *QUEUES, DEAD))
+            # What is sent without acknowledgement to a connection that is being closed with an ERROR is lost: only quiet sessions take such.
+            quiet = not produces and address in SAFE
+            mode = random.choice(("client-individual", "client-individual", "client", "auto" if quiet else "client"))
+            session.subscribe(address, mode, random.choice((1, 2, 5, 10, 50)))
+        elif random.random() < 0.02:
+            session.unsubscribe(random.choice(open_ones))
+        for entry in list(session.inbox):
+            if entry in session.inbox and random.random() < 0.6:
+                self._settle(session, entry)
+
+    def _settle(self, session: Session, entry: tuple) -> None:
+        random = self.random
+        subscription, message, headers = entry
+        mark = message.uid[0]
+        if mark == STICKY and subscription.address != DEAD and random.random() < 0.99:
+            return
+        session.inbox.remove(entry)
+        if subscription.address == DEAD:
+            accepted = random.random() < 0.95
+        else:
+            accepted = random.random() < (0.1 if mark == POISON else 0.93)
+        session.settle(subscription, message, headers, accepted=accepted, receipt=random.random() < 0.5)
+
+    # -- leaving --------------------------------------------------------------------------------------------------------------------------
+    async def _leave(self, session: Session) -> None:
+        random = self.random
+        if session.closed:
+            return
+        manner = random.random()
+        if session.connected and (manner < 0.5 or self.stopping):
+            session.disconnect()
+            for _ in range(1000):
+                if session.closed:
+                    return
+                await asyncio.sleep(0.010)
+        session.cut(within_a_frame=manner > 0.8)
+
+
+class Drainer(Client):
+    """Takes everything from one address and acknowledges it."""
+
+    def __init__(self, world: World, name: str, address: str) -> None:
+        super().__init__(world, name)
+        self._address = address
+
+    async def _play(self, session: Session) -> None:
+        subscribed = False
+        while not session.closed and not self.stopping:
+            await asyncio.sleep(0.010)
+            if session.connected and not subscribed:
+                session.subscribe(self._address, "client-individual", 20)
+                subscribed = True
+            for entry in list(session.inbox):
+                session.inbox.remove(entry)
+                session.settle(*entry, accepted=True, receipt=True)

@@ -1,0 +1,158 @@
+"""A scripted STOMP client: one connection, frames by the role-neutral codec, every step told to the auditor."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from random import Random
+
+from broker_core.server.listening import Node
+from broker_core.stomp.frames import Parser, serialise
+from broker_core.stomp.limits import Limits
+from broker_core.stomp.sections import SERVER_COMMANDS
+
+from .audit import Auditor, Known, Subscription
+from .wire import Wire
+
+LEVELS = ("best-effort", "express", "reliable-np", "reliable", "assured")
+
+
+class Session:
+    """`log` takes every event, for the trace."""
+
+    def __init__(self, name: str, node: Node, auditor: Auditor, random: Random, now: Callable[[], int], log: Callable[[object], None]) -> None:
+        self.name, self._auditor, self._random, self._now, self._log = name, auditor, random, now, log
+        self.version = random.choice(("1.1", "1.2", "1.2"))
+        self.connected = self.closed = False
+        self.inbox: list[tuple[Subscription, Known, dict[str, str]]] = []
+        """Messages that nobody has decided on."""
+        self.subscriptions: dict[str, Subscription] = {}
+        self.receipts: dict[str, Callable[[], None]] = {}
+        self.unconfirmed_sends: list[str] = []
+        """Sends without a receipt of their own since the last DISCONNECT: that one's receipt covers them."""
+        self._orders = self._receipt = 0
+        self._parser = Parser(Limits(), SERVER_COMMANDS)
+        self.wire = Wire(node, self, random)
+        self._say("CONNECT", [("accept-version", self.version), ("host", "/"), ("login", "guest"), ("passcode", "guest")])
+
+    def _say(self, command: str, headers: list[tuple[str, str]], body: bytes = b"") -> None:
+        self.wire.say(serialise(command, headers, body, self.version))
+
+    def _asks(self, then: Callable[[], None]) -> tuple[str, str]:
+        self._receipt += 1
+        self.receipts[str(self._receipt)] = then
+        return "receipt", str(self._receipt)
+
+    # -- what the client says -------------------------------------------------------------------------------------------------------------
+    def send(self, address: str, level: int, priority: int, expires: int, size: int, mark: str, receipt: bool) -> None:
+        uid = f"{mark}{self.name}.{self._orders}"
+        body = (uid + " ").encode().ljust(size, b"x")
+        message = Known(uid, body, address, self.name, self._orders, level, priority, expires)
+        self._orders += 1
+        self._auditor.sends(message)
+        headers = [("destination", f"/{address}"), ("reliability", LEVELS[level]), ("priority", str(priority)), ("content-length", str(len(body)))]
+        if expires:
+            headers.append(("expires", str(expires)))
+        if receipt:
+            headers.append(self._asks(lambda: self._auditor.confirmed(uid)))
+        else:
+            self.unconfirmed_sends.append(uid)
+        self._log(("send", uid, address))
+        self._say("SEND", headers, body)
+
+    def subscribe(self, address: str, mode: str, prefetch: int) -> None:
+        self._receipt += 1
+        name = str(self._receipt)
+        self.subscriptions[name] = Subscription(f"{self.name}/{name}", address, mode, prefetch if mode != "auto" else 1 << 30)
+        headers = [("id", name), ("destination", f"/{address}"), ("ack", mode), ("prefetch-count", str(prefetch))]
+        self._say("SUBSCRIBE", headers)
+
+    def unsubscribe(self, name: str) -> None:
+        """What was outstanding is the broker's again as soon as it reads this."""
+        subscription = self.subscriptions[name]
+        subscription.open = False
+        self.inbox = [entry for entry in self.inbox if entry[0] is not subscription]
+        self._say("UNSUBSCRIBE", [("id", name), self._asks(lambda: self.subscriptions.pop(name) and None)])
+
+    def settle(self, at: Subscription, message: Known, headers: dict[str, str], *, accepted: bool, receipt: bool) -> None:
+        """ACK or NACK; with ack:client everything before it as well."""
+        settled = [message]
+        if at.mode == "client":
+            uids = list(at.outstanding)
+            settled = [at.outstanding[uid] for uid in uids[: uids.index(message.uid) + 1]]
+            self.inbox = [entry for entry in self.inbox if entry[0] is not at or entry[1] not in settled]
+        (self._auditor.acks if accepted else self._auditor.nacks)(at, settled)
+        if self.version == "1.2":
+            named = [("id", headers["ack"])]
+        else:
+            named = [("message-id", headers["message-id"]), ("subscription", headers["subscription"])]
+        if receipt:
+            named.append(self._asks(lambda: self._auditor.settlement_confirmed(at, settled, accepted=accepted)))
+        self._log(("ack" if accepted else "nack", [m.uid for m in settled]))
+        self._say("ACK" if accepted else "NACK", named)
+
+    def disconnect(self) -> None:
+        """In good order; its receipt covers every send before it."""
+        uids = self.unconfirmed_sends
+        self.inbox = []
+        for subscription in self.subscriptions.values():
+            subscription.open = False
+        self._say("DISCONNECT", [self._asks(lambda: [self._auditor.confirmed(uid) for uid in uids] and None)])
+
+    def cut(self, *, within_a_frame: bool) -> None:
+        if within_a_frame:
+            self.wire.say(b"SEND\ndestination:/queue/a\ncontent-length:99\n\nhalf")
+        self._end()
+        self.wire.cut()
+
+    # -- what the client hears ------------------------------------------------------------------------------------------------------------
+    def hears(self, octets: bytes) -> None:
+        if self.closed:
+            return
+        for section, _, body in self._parser.events(octets):
+            self._frame(section.command, section.headers, body or b"")
+
+    def _frame(self, command: str, headers: dict[str, str], body: bytes) -> None:
+        if command == "MESSAGE":
+            self._message(headers, body)
+        elif command == "RECEIPT":
+            self._log(("receipt", self.name, headers["receipt-id"]))
+            self.receipts.pop(headers["receipt-id"])()
+        elif command == "CONNECTED":
+            self.connected = True
+            self._parser.version = self.version
+        else:
+            self._log(("error", self.name, headers.get("message"), body))
+
+    def _message(self, headers: dict[str, str], body: bytes) -> None:
+        subscription = self.subscriptions[headers["subscription"]]
+        uid = body.partition(b" ")[0].decode()
+        redelivered = headers.get("redelivered") == "true"
+        self._log(("message", subscription.name, uid, redelivered))
+        if not subscription.open:  # unsubscribed, and this was on its way: the broker took it back and will flag it
+            self._missed(subscription, uid, redelivered)
+            return
+        message = self._auditor.delivered(subscription, uid, body, redelivered, headers, self._now())
+        if not subscription.auto:
+            self.inbox.append((subscription, message, headers))
+
+    def _missed(self, subscription: Subscription, uid: str, redelivered: bool) -> None:
+        self._auditor.missed(subscription, uid)
+
+    def missed(self, octets: bytes) -> None:
+        """Written by the broker and never received."""
+        for section, _, body in self._parser.events(octets):
+            if section.command == "MESSAGE" and body is not None:
+                subscription = self.subscriptions.get(section.headers["subscription"])
+                if subscription is not None:
+                    self._auditor.missed(subscription, body.partition(b" ")[0].decode())
+
+    def is_cut(self) -> None:
+        self._end()
+
+    def _end(self) -> None:
+        self.closed = True
+        self.inbox = []
+        for subscription in self.subscriptions.values():
+            subscription.open = False
+
+

@@ -1,0 +1,117 @@
+"""The memory store behind a network: every call takes time before and after its effect, so that calls overtake each other and a kill may
+fall on either side."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import AsyncIterator, Callable, Sequence
+from random import Random
+
+from broker_core.engine.effects import Checkpoint, Commit, CompactSegment, ExpiredWanted, PageWanted, PositionsWanted, Read, SweepRetained
+from broker_core.engine.message import Message
+from broker_core.engine.recovered import Recovered
+from broker_core.store import ControlRequest
+from broker_core.store.memory import MemoryStore
+
+FAST = 0.002
+SLOW = 0.060
+SLOW_IN = 20
+"""One read in so many is slow: seconds of the answers of others pass meanwhile."""
+KINDS = {PageWanted: "pages", PositionsWanted: "bodies read again", ExpiredWanted: "expiry sweeps"}
+
+
+class SlowStore:
+    def __init__(self, inner: MemoryStore, random: Random, counts: Counter[str]) -> None:
+        self._inner, self._random, self.counts = inner, random, counts
+        self.dead = False
+        """The node was killed: nothing of it reaches the database any more."""
+        self.calm = False
+
+    async def _pass(self, slow: bool = False) -> None:
+        await asyncio.sleep(self._random.random() * (SLOW if slow and not self.calm else FAST))
+        if self.dead:
+            await asyncio.get_running_loop().create_future()
+
+    def _is_slow(self) -> bool:
+        return self._random.randrange(SLOW_IN) == 0
+
+    async def recover(self) -> Recovered:
+        await self._pass()
+        return await self._inner.recover()
+
+    async def commit(self, commit: Commit, on_sent: Callable[[], None] = lambda: None) -> None:
+        await self._pass()
+        on_sent()
+        await self._pass()
+        await self._inner.commit(commit)
+        self._count(commit)
+        await self._pass()
+
+    def _count(self, commit: Commit) -> None:
+        counts = self.counts
+        counts["commits"] += 1
+        counts["spilled"] += len(commit.spilled)
+        counts["dead copies"] += len(commit.copies)
+        counts["failures"] += len(commit.failures)
+        for settled in commit.settled:
+            counts[f"settled {settled[4].name}"] += settled[3] - settled[2] + 1  # type: ignore[attr-defined]
+
+    async def checkpoint(self, checkpoint: Checkpoint) -> None:
+        await self._pass(self._is_slow())
+        await self._inner.checkpoint(checkpoint)
+        self.counts["checkpoints"] += 1
+        await self._pass()
+
+    async def read(self, read: Read) -> tuple[list[Message], bool]:
+        slow = self._is_slow()
+        await self._pass(slow)
+        found = await self._inner.read(read)
+        self.counts[KINDS[type(read)]] += 1
+        await self._pass(slow)
+        return found
+
+    async def write_body(self, chunks: AsyncIterator[bytes]) -> int:
+        number = await self._inner.write_body(chunks)
+        self.counts["large bodies"] += 1
+        await self._pass()
+        return number
+
+    async def read_body(self, body: int) -> AsyncIterator[bytes]:
+        async for octets in self._inner.read_body(body):
+            await self._pass()
+            yield octets
+
+    async def discard_bodies(self, bodies: Sequence[int]) -> None:
+        await self._pass()
+        await self._inner.discard_bodies(bodies)
+
+    async def drop_segment(self, segment: int) -> bool:
+        await self._pass(self._is_slow())
+        dropped = await self._inner.drop_segment(segment)
+        self.counts["segments dropped"] += dropped
+        await self._pass(self._is_slow())
+        return dropped
+
+    async def compact_segment(self, compact: CompactSegment) -> None:
+        await self._pass(self._is_slow())
+        await self._inner.compact_segment(compact)
+        self.counts["segments compacted"] += 1
+        await self._pass(self._is_slow())
+
+    async def sweep_retained(self, sweep: SweepRetained) -> None:
+        await self._pass(self._is_slow())
+        await self._inner.sweep_retained(sweep)
+        self.counts["retained sweeps"] += 1
+        await self._pass()
+
+    async def trim_ledger(self, before: int, octets_max: int) -> int:
+        await self._pass()
+        return await self._inner.trim_ledger(before, octets_max)
+
+    async def control_requests(self) -> list[ControlRequest]:
+        await self._pass()
+        return await self._inner.control_requests()
+
+    async def close(self) -> None:
+        await self._inner.close()

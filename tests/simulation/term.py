@@ -1,0 +1,165 @@
+"""One term of a node: the real engine, host and peers; recovery, service, and its end in good or bad order (as server.supervisor does it)."""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+from collections import Counter
+from collections.abc import Callable
+from typing import Any
+
+from broker_core.config import BrokerConfig
+from broker_core.engine import Engine, Limits, recover
+from broker_core.engine.commands import Command, Control
+from broker_core.engine.destination import Settings
+from broker_core.engine.effects import Effects
+from broker_core.engine.invariants import check
+from broker_core.server.clock import Clock
+from broker_core.server.host import Host
+from broker_core.server.listening import Node
+from broker_core.server.metrics import Metrics
+from broker_core.server.space import Space
+from broker_core.stomp.limits import Limits as StompLimits
+
+from .slow_store import SlowStore
+from .wire import Wire
+
+REPORT_SECONDS = 0.010
+"""A commit takes about 3 ms: a checkpoint every few of them."""
+CONTROL_SECONDS = 0.020
+LOOK_SECONDS = 0.200
+CHECK_EVERY = 3
+"""Flushes between two checks of the invariants."""
+
+SETTINGS = Settings(redelivery_max=3, redelivery_delay_ms=4, redelivery_multiplier=2.0, redelivery_delay_max_ms=20)
+LIMITS = Limits(
+    page_rows=4,
+    page_octets=1200,
+    window_rows=8,
+    window_octets=2400,
+    memory_octets=6000,
+    link_octets=2500,
+    link_unsettled=12,
+    segment_rows=32,
+    segment_octets=64 << 10,
+    reap_ms=400,
+    settings=SETTINGS,
+    expiry_rows=4,
+    compact_below=0.35,
+)
+STOMP_LIMITS = StompLimits(large_body_octets=1024, part_octets_max=512, unconfirmed_max=12, unconfirmed_octets_max=6000, sections_max=8)
+
+
+class Watched(Engine):
+    """Counts, and checks its invariants after flushes."""
+
+    __slots__ = ("counts", "flushes", "log")
+
+    def __init__(self, engine: Engine, counts: Counter[str], log: Callable[[object], None]) -> None:
+        super().__init__(engine.shard)
+        self.counts, self.log, self.flushes = counts, log, 0
+
+    def apply(self, command: Command, now: int) -> None:
+        self.counts["commands"] += 1
+        super().apply(command, now)
+
+    def flush(self, now: int, *, report: bool = False) -> Effects:
+        effects = super().flush(now, report=report)
+        self.flushes += 1
+        if self.flushes % CHECK_EVERY == 0:
+            check(self)
+        if effects.commit is not None:
+            self.log(("commit", effects.commit.number, len(effects.commit.messages), effects.commit.settled, len(effects.outputs)))
+        return effects
+
+
+class _Fresh:
+    """The lease is proved by every commit; how it is lost is tests/server's matter."""
+
+    def is_fresh(self, _now: float) -> bool:
+        return True
+
+
+class _Everybody:
+    async def check(self, _login: str, _passcode: str, _remote: str) -> tuple[str, str]:
+        await asyncio.sleep(0.001)
+        return "guest", ""
+
+
+class Term:
+    def __init__(self, store: SlowStore, clock_ms: int, counts: Counter[str], log: Callable[[object], None]) -> None:
+        self.store, self.counts, self.log = store, counts, log
+        self._clock_ms, self._began = clock_ms, asyncio.get_running_loop().time()
+        self.wires: list[Wire] = []
+        self.serving = False
+        self.killed = asyncio.get_running_loop().create_future()
+        self._asked: set[int] = set()
+
+    async def run(self) -> None:
+        """Until it is killed (returns), or ends as a real term ends: raises CommitLost, or what is a bug."""
+        await self._recover()
+        tasks = [asyncio.create_task(work) for work in (self.host.run(), self._take_requests(), self._look())]
+        self.serving = True
+        try:
+            await asyncio.wait({self.killed, *tasks}, return_when=asyncio.FIRST_COMPLETED)
+            for task in tasks:
+                if task.done():
+                    task.result()
+        except BaseException:
+            self.serving = False
+            await self.node.close("the broker is stepping down; connect again")
+            raise
+        finally:
+            self.serving = False
+            self.store.dead = True
+            for wire in self.wires:
+                wire.kill()
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+            for wire in self.wires:
+                wire.peer.connection_lost(None)
+
+    async def _recover(self) -> None:
+        found = await self.store.recover()
+        self.engine = Watched(recover(found, LIMITS, found.instance), self.counts, self.log)
+        clock = Clock(self._clock_ms, self._began)
+        clock.not_before(self.engine.shard.now)
+        self.space = Space(None, 0)
+        store: Any = self.store
+        metrics = Metrics()
+        self.host = Host(self.engine, store, clock, _Fresh(), metrics, self.space, REPORT_SECONDS, self._publish)
+        accounts: Any = _Everybody()
+        config = dataclasses.replace(BrokerConfig(), unconfirmed_octets_max=4096)
+        self.node = Node(config, self.host, store, clock, accounts, metrics, "Surety/simulated", found.instance)
+        self.node.stomp_limits = STOMP_LIMITS
+        self.log(("recovered", found.epoch, self.engine.shard.commit_number, self.engine.shard.sequence))
+
+    async def _publish(self, _effects: Effects) -> None:
+        await asyncio.sleep(0)
+        self.host.destroyed = False
+
+    async def _look(self) -> None:
+        while True:
+            await asyncio.sleep(LOOK_SECONDS)
+            self.space.look()
+
+    async def _take_requests(self) -> None:
+        while True:
+            waiting = await self.store.control_requests()
+            new = [request for request in waiting if request.request not in self._asked]
+            self._asked = {request.request for request in waiting}
+            if new:
+                self.host.submit([Control(r.request, r.verb, r.address, r.arguments, r.deadline) for r in new])
+            await asyncio.sleep(CONTROL_SECONDS)
+
+    def kill(self) -> None:
+        """As SIGKILL: nothing more is written, nothing more is told."""
+        self.store.dead = True
+        self.serving = False
+        for wire in self.wires:
+            wire.kill()
+        if not self.killed.done():
+            self.killed.set_result(None)
+
+

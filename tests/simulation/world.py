@@ -1,0 +1,214 @@
+"""One seed: a database that outlives its nodes, clients, faults, and an end in which everything must drain."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import logging
+import traceback
+from collections import Counter
+from dataclasses import dataclass, field
+from random import Random
+from typing import Any
+
+from broker_core.engine.invariants import check
+from broker_core.store import CommitLost
+from broker_core.store.memory import MemoryDatabase
+
+from .audit import RELIABLE, Auditor, Broken
+from .clients import ADDRESSES, Client, Drainer
+from .faults import Faults
+from .loop import VirtualLoop, virtual_time
+from .slow_store import SlowStore
+from .term import SETTINGS, Term
+
+BEGAN_MS = 1_700_000_000_000
+COMMANDS = 1000
+"""The least number of commands of a seed; it goes on until everything of MUST_HAPPEN has happened, for at most COMMANDS_MAX."""
+COMMANDS_MAX = 12_000
+DRAIN_SECONDS = 400.0
+MUST_HAPPEN = (
+    "pages",
+    "bodies read again",
+    "checkpoints",
+    "segments dropped",
+    "segments compacted",
+    "retained sweeps",
+    "spilled",
+    "dead copies",
+    "failures",
+    "settled UNDELIVERABLE",
+    "settled EXPIRED",
+    "kills",
+)
+
+
+@dataclass
+class Verdict:
+    """What one seed came to."""
+
+    seed: int
+    problem: str = ""
+    where: str = ""
+    trace: str = ""
+    counts: Counter[str] = field(default_factory=Counter)
+
+
+class World:
+    def __init__(self, seed: int, loop: VirtualLoop) -> None:
+        self.seed, self.loop = seed, loop
+        self.counts: Counter[str] = Counter()
+        self.auditor = Auditor(SETTINGS.redelivery_max)
+        self.faults = Faults(self, self.random("faults"))
+        self.database = MemoryDatabase(self.faults.choose, "sim")
+        self.term: Term | None = None
+        self.ended = False
+        self._digest = hashlib.blake2b(digest_size=16)
+        self._stores = self.random("stores")
+        self.events: list[object] | None = None
+
+    def random(self, name: str) -> Random:
+        return Random(f"{self.seed} {name}")
+
+    def now_ms(self) -> int:
+        return BEGAN_MS + int(self.loop.time() * 1000)
+
+    def log(self, event: object) -> None:
+        line = (round(self.loop.now, 6), event)
+        self._digest.update(repr(line).encode())
+        if self.events is not None:
+            self.events.append(line)
+
+    @property
+    def trace(self) -> str:
+        return self._digest.hexdigest()
+
+    def serving(self) -> Term | None:
+        return self.term if self.term is not None and self.term.serving else None
+
+    # -- the life of nodes ----------------------------------------------------------------------------------------------------------------
+    async def _serve(self) -> None:
+        """Term after term. Whatever ends one but CommitLost is a bug."""
+        while not self.ended:
+            store = SlowStore(self.database.open(self.now_ms()), self._stores, self.counts)
+            store.calm = self.faults.calm
+            self.term = Term(store, self.now_ms(), self.counts, self.log)
+            try:
+                await self.term.run()
+            except CommitLost as lost:
+                self.log(("stepped down", str(lost)))
+                self.counts["terms lost"] += 1
+            self.auditor.excuse("volatile, and its node ended", below=RELIABLE)
+            await asyncio.sleep(0.010)
+
+    async def play(self) -> None:
+        serving = asyncio.create_task(self._serve())
+        clients = [Client(self, f"c{number}") for number in range(5)]
+        playing = [asyncio.create_task(client.run()) for client in clients]
+        troubling = asyncio.create_task(self.faults.run())
+        await self._until(self._has_happened, [serving, troubling, *playing], 3600.0)
+        await self.faults.stop()
+        troubling.cancel()
+        for client in clients:
+            client.stopping = True
+        await self._until(lambda: all(task.done() for task in playing), [serving, *playing], 60.0)
+        await self._drain(serving)
+        await self._kill_and_look(serving)
+        self.ended = True
+        if self.term is not None:
+            self.term.kill()
+        await serving
+
+    def _has_happened(self) -> bool:
+        counts = self.counts
+        if counts["commands"] < COMMANDS:
+            return False
+        missing = [what for what in MUST_HAPPEN if not counts[what]]
+        if missing and counts["commands"] > COMMANDS_MAX:
+            raise Broken(f"after {counts['commands']} commands these have not happened: {missing}")
+        return not missing
+
+    async def _until(self, holds: Any, tasks: list[asyncio.Task[None]], seconds: float) -> None:
+        deadline = self.loop.time() + seconds
+        while not holds():
+            for task in tasks:
+                if task.done():
+                    task.result()
+            if self.loop.failures:
+                raise self.loop.failures[0]
+            if self.loop.time() > deadline:
+                raise Broken(f"it was not done within {seconds} virtual seconds: {self._what_remains()}")
+            await asyncio.sleep(0.020)
+
+    # -- the end --------------------------------------------------------------------------------------------------------------------------
+    async def _drain(self, serving: asyncio.Task[None]) -> None:
+        """Faults are off: consumers take everything, then nothing may be left anywhere."""
+        drainers = [Drainer(self, f"d{number}", address) for number, address in enumerate(ADDRESSES)]
+        draining = [asyncio.create_task(drainer.run()) for drainer in drainers]
+        await self._until(lambda: not self._what_remains(), [serving, *draining], DRAIN_SECONDS)
+        for drainer in drainers:
+            drainer.stopping = True
+        await self._until(lambda: all(task.done() for task in draining), [serving, *draining], 60.0)
+        self.auditor.check_end()
+
+    def _what_remains(self) -> list[str]:
+        term = self.serving()
+        if term is None:
+            return ["no node serves"]
+        shard = term.engine.shard
+        remains = [f"{d.address} has {d.depth} messages, {d.octets} octets" for d in shard.destinations.values() if d.depth or d.octets]
+        segments = shard.segments
+        if segments.closed or segments.leaving or segments.retained:
+            remains.append(f"segments {list(segments.closed)}, leaving {list(segments.leaving)}, retained {segments.retained}")
+        if shard.memory:
+            remains.append(f"{shard.memory} octets in memory")
+        tables = self.database.tables
+        if tables.retained or set(tables.segments) - {segments.current}:
+            remains.append(f"tables {sorted(tables.segments)}, {len(tables.retained)} retained rows")
+        waiting = [request.request for request in tables.requests.values() if request.answer is None]
+        return remains + [f"requests {waiting} are not answered" for _ in waiting[:1]]
+
+    async def _kill_and_look(self, serving: asyncio.Task[None]) -> None:
+        """After a last kill nothing comes back."""
+        assert self.term is not None
+        killed = self.term
+        killed.kill()
+        await self._until(lambda: self.term is not killed and self.serving() is not None, [serving], 60.0)
+        term = self.serving()
+        assert term is not None
+        check(term.engine)
+        depths = {d.address: (d.depth, d.octets) for d in term.engine.shard.destinations.values() if d.depth or d.octets}
+        if depths:
+            raise Broken(f"after the last kill messages came back: {depths}")
+
+
+def run_seed(seed: int, *, keep_events: bool = False) -> tuple[Verdict, list[object]]:
+    """Play one seed from its start to its end."""
+    logging.getLogger("surety").setLevel(logging.CRITICAL)
+    loop = VirtualLoop()
+    asyncio.set_event_loop(loop)
+    world = World(seed, loop)
+    world.events = [] if keep_events else None
+    verdict = Verdict(seed, counts=world.counts)
+    with virtual_time(loop):
+        try:
+            loop.run_until_complete(world.play())
+        except Exception as error:  # noqa: BLE001 - whatever breaks is the seed's result
+            verdict.problem = f"{type(error).__name__}: {error}"
+            verdict.where = "".join(traceback.format_exception(error))
+        finally:
+            _cancel_all(loop)
+            loop.close()
+            asyncio.set_event_loop(None)
+    verdict.trace = world.trace
+    return verdict, world.events or []
+
+
+def _cancel_all(loop: VirtualLoop) -> None:
+    tasks = asyncio.all_tasks(loop)
+    for task in tasks:
+        task.cancel()
+    if tasks:
+        loop.run_until_complete(asyncio.gather(*tasks, return_exceptions=True))
+
+
