@@ -6,7 +6,9 @@ Literals in place of a COPY would save a round trip, but hexadecimal bodies cost
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterator
+from typing import Any
 
 from broker_core.engine.effects import (
     RETAINED,
@@ -21,7 +23,7 @@ from broker_core.engine.effects import (
 from broker_core.engine.message import Message, StoredBody
 
 from .ledger import Ledger
-from .rows import COLUMNS, RowPacker, text_octets
+from .rows import COLUMNS, RowPacker, instant, text_octets
 from .segments import message_table, spill_table
 
 
@@ -35,7 +37,18 @@ def _text(text: str) -> bytes:
 
 
 def _json(value: object) -> bytes:
-    return literal(json.dumps(value)) + b"::jsonb"
+    return literal(json.dumps(_cleaned(value), ensure_ascii=False)) + b"::jsonb"
+
+
+def _cleaned(value: Any) -> Any:
+    """Less what no jsonb holds: an answer that could not be written would cost the node its term, and the next one, too."""
+    if isinstance(value, str):
+        return text_octets(value).decode()
+    if isinstance(value, dict):
+        return {_cleaned(name): _cleaned(part) for name, part in value.items()}
+    if isinstance(value, list | tuple):
+        return [_cleaned(part) for part in value]
+    return str(value) if isinstance(value, float) and not math.isfinite(value) else value
 
 
 class CommitBuilder:
@@ -157,6 +170,6 @@ def _copy_values(copy: Copy) -> bytes:
     target, header = copy.target, copy.target.header
     return b"(%d,%d,%d::int8,%d::int8,%d::int8,%d::int8,%d,%d::int8,%d,%d,%b::text,%b::text,%b::text)" % (
         *copy.source, target.sequence, target.position, target.accepted_at, target.destination,
-        header.expiration, header.priority, header.reliability,
+        instant(header.expiration), header.priority, header.reliability,
         _text(header.message_id), _text(header.client_id), _text(header.annotations),
     )  # fmt: skip

@@ -14,6 +14,7 @@ from typing import Any
 
 import psycopg
 from psycopg import AsyncConnection
+from psycopg.conninfo import make_conninfo
 
 from .queries import QUERIES
 from .wire import StatementFailed, Wire, WireBroken
@@ -44,7 +45,8 @@ def connection_settings(epoch: int, shard: int) -> str:
 
 async def connect(dsn: str) -> AsyncConnection[Any]:
     """A direct connection; on TCP a peer that vanished is noticed within 10 s even if nothing is sent."""
-    return await AsyncConnection.connect(dsn, autocommit=True, connect_timeout=5, keepalives_idle=5, keepalives_interval=2, keepalives_count=2, tcp_user_timeout=10_000)
+    patient = make_conninfo(dsn, connect_timeout=5, keepalives_idle=5, keepalives_interval=2, keepalives_count=2, tcp_user_timeout=10_000)
+    return await AsyncConnection.connect(patient, autocommit=True)
 
 
 class Lease:

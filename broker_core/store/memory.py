@@ -29,8 +29,9 @@ from broker_core.engine.recovered import LedgerRow, Recovered
 
 from . import BodyMissing, CommitLost, ControlRequest, SpaceExhausted
 from .memory_reads import may_read, read_rows
+from .memory_recovery import recovered
 from .memory_tables import Chooser, Fault, Journal, Request, Row, Segment, Tables
-from .rows import text_octets
+from .rows import instant, text_octets
 
 UNFLUSHED_MAX = 5_000
 """Changes without a flush: PostgreSQL's WAL writer does not let more than 0.6 s pass either."""
@@ -280,41 +281,7 @@ class MemoryStore:
         named = tables.named_bodies()
         for body in [body for body, (epoch, _) in tables.bodies.items() if epoch < self._epoch and body not in named]:
             del tables.bodies[body]
-        return self._recovered()
-
-    def _recovered(self) -> Recovered:
-        tables = self._tables
-        checkpoint = Checkpoint(tables.number, tables.at, tables.sequence)
-        checkpoint.lanes = [(*key, tail) for key, tail in tables.lanes.items() if key[0] in tables.destinations]
-        checkpoint.cursors = [(*key, *marks) for key, marks in tables.cursors.items() if key[0] in tables.subscriptions]
-        checkpoint.blocks = [(*key, bits) for key, bits in tables.blocks.items() if key[0] in tables.subscriptions]
-        checkpoint.failures = [(*key, count) for key, count in tables.failures.items() if key[0] in tables.subscriptions]
-        checkpoint.counters = [(key, *counts) for key, counts in tables.counters.items() if key in tables.destinations]  # type: ignore[misc]
-        found = Recovered(self._epoch, self._clock_ms, checkpoint, instance=self._database.instance)
-        found.ledger = [row for row in tables.ledger if row.number > tables.number]
-        found.destinations = [replace(known, settings=dict(known.settings)) for _, known in sorted(tables.destinations.items())]
-        found.subscriptions = [replace(known) for _, known in sorted(tables.subscriptions.items())]
-        found.last_destination, found.last_subscription = tables.last_destination, tables.last_subscription
-        found.segments = [_stored_lanes(s.closed) for _, s in sorted(tables.segments.items()) if s.closed is not None]
-        self._describe_open(found)
-        for destination, lane, position in tables.retained:
-            low, high = found.retained.get((destination, lane), (position, position))
-            found.retained[destination, lane] = (min(low, position), max(high, position))
-        return found
-
-    def _describe_open(self, found: Recovered) -> None:
-        """The open segment is the one last written, or the next if that is closed or gone."""
-        tables = self._tables
-        found.open_segment = tables.ledger[-1].segment if tables.ledger else 1
-        while (segment := tables.segments.get(found.open_segment)) is None or segment.closed is not None:
-            if segment is None and found.open_segment > tables.highest_segment:
-                return
-            found.open_segment += 1
-        for key, rows in segment.lanes.items():
-            if rows:
-                found.open_lanes[key] = (rows[0].position, rows[-1].position)
-                found.open_rows += len(rows)
-                found.open_octets += sum(row.size for row in rows)
+        return recovered(tables, self._epoch, self._clock_ms, self._database.instance)
 
     # -- faults -------------------------------------------------------------------------------------------------------------------------
     def _begin(self, method: str) -> Fault:
@@ -337,9 +304,10 @@ def _kept(message: Message, header: Header, body: bytes | StoredBody) -> Row:
 
 
 def _cleaned(header: Header) -> Header:
-    """As a text column gives it back."""
-    texts = {name: text_octets(getattr(header, name)).decode() for name in ("message_id", "client_id", "annotations")}
-    return replace_header(header, **texts) if any(getattr(header, name) != text for name, text in texts.items()) else header
+    """As its columns give it back."""
+    kept: dict[str, Any] = {name: text_octets(getattr(header, name)).decode() for name in ("message_id", "client_id", "annotations")}
+    kept["expiration"] = instant(header.expiration)
+    return replace_header(header, **kept) if any(getattr(header, name) != value for name, value in kept.items()) else header
 
 
 def _retold(header: Header, source: Header) -> Header:
@@ -355,8 +323,3 @@ def replace_header(header: Header, **changes: Any) -> Header:
 def _within(table: Segment, range_: tuple[int, int, int, int]) -> list[Row]:
     destination, lane, first, last = range_
     return [row for row in table.lanes.get((destination, lane), ()) if first <= row.position <= last]
-
-
-def _stored_lanes(closed: SegmentClosed) -> SegmentClosed:
-    lanes = {key: ends for key, ends in closed.lanes.items() if key[1] < VOLATILE}
-    return SegmentClosed(closed.segment, closed.last_sequence, lanes)

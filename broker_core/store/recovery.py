@@ -48,7 +48,7 @@ class Recovery:
         recovered.subscriptions = [SubscriptionDefined(*row) for row in await self._all("subscriptions_read")]
         ((recovered.last_destination, recovered.last_subscription),) = await self._all("highest_numbers")
         recovered.segments = [_stored_lanes(known.closed) for known in self._in_order() if known.closed is not None and not known.compacted]
-        while (known := self._segments.known.get(recovered.open_segment)) is not None and known.closed is not None:
+        while self._is_over(recovered):
             _open(recovered, recovered.open_segment + 1)
         recovered.retained = {(destination, lane): (low, high) for destination, lane, low, high in await self._all("retained_ranges")}
         ((recovered.instance,),) = await self._all("installation_read")
@@ -56,6 +56,13 @@ class Recovery:
         firsts = {lane: first for lane, (first, _) in recovered.open_lanes.items()}
         last = recovered.ledger[-1].number if recovered.ledger else number
         return recovered, OpenSegment(last, recovered.open_segment, firsts, recovered.open_rows, recovered.open_octets)
+
+    def _is_over(self, recovered: Recovered) -> bool:
+        """True if the segment last written takes no more rows: it is closed, or was closed, found empty and dropped since."""
+        known = self._segments.known.get(recovered.open_segment)
+        if known is None:
+            return recovered.open_rows > 0 or recovered.open_segment < max(self._segments.known, default=0)
+        return known.closed is not None
 
     def _in_order(self) -> list[Any]:
         return [self._segments.known[segment] for segment in sorted(self._segments.known)]

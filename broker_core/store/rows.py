@@ -23,6 +23,8 @@ PIECE_ROWS = 128
 HEADERS_KEPT = 2_000
 """Packed header sections kept; at 1 KiB each 2 MiB. Past it the cache starts anew: cheaper than keeping an order of use."""
 
+INSTANT_MAX = (1 << 63) - 1
+
 _LARGE = Struct(">iq")
 _FIXED = Struct(">hiqiqiqiiiii")
 _HEADER = Struct(">iqihihihi")
@@ -33,6 +35,11 @@ _NULL = b"\xff\xff\xff\xff"
 def text_octets(text: str) -> bytes:
     """UTF-8 that PostgreSQL takes: NUL and lone surrogates, which no text column holds, become U+FFFD instead of costing the node its commit."""
     return text.replace("\0", "\ufffd").encode("utf-8", "replace") if "\0" in text or not text.isascii() else text.encode()
+
+
+def instant(milliseconds: int) -> int:
+    """An instant that a column holds: 292 million years are as good as never."""
+    return min(max(milliseconds, 0), INSTANT_MAX)
 
 
 class RowPacker:
@@ -71,7 +78,7 @@ class RowPacker:
     def _pack_header(self, header: Header) -> bytes:
         if len(self._headers) >= HEADERS_KEPT:
             self._headers.clear()
-        fields = [_NULL, _HEADER.pack(8, header.expiration, 2, header.priority, 2, header.reliability, 2, header.encoding, -1)]
+        fields = [_NULL, _HEADER.pack(8, instant(header.expiration), 2, header.priority, 2, header.reliability, 2, header.encoding, -1)]
         for text in (header.message_id, header.client_id, header.annotations):
             octets = text_octets(text)
             fields.append(_LENGTH.pack(len(octets)) + octets if text else _NULL)

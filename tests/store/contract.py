@@ -261,12 +261,24 @@ class MessageContract:
             assert complete
             assert [told(row) for row in found] == [told(row) for row in rows]
 
+    async def test_an_expiration_beyond_all_bounds_is_never(self, rig: Rig) -> None:
+        store = await rig.open()
+        await store.recover()
+        rows = [message(position, header=Header(b"h", 4, 4, expiration)) for position, expiration in enumerate([1 << 80, -5, 7], 1)]
+        copy = Copy(1, (1, 4, 1), message(4, header=Header(b"h", 4, 4, 1 << 90)))
+        await store.commit(commit(1, rows, copies=[copy]))
+        found, _ = await store.read(page(0, 9))
+        assert [row.header.expiration for row in found] == [(1 << 63) - 1, 0, 7, (1 << 63) - 1]
+
     async def test_what_no_text_column_holds_is_replaced_not_fatal(self, rig: Rig) -> None:
         store = await rig.open()
         await store.recover()
+        asked = await rig.request("purge", "queue/a", {}, 0)
+        answer = {"why": "a\0b", "list": ["\ud800", {"\0": 1}]}
+        await store.commit(commit(3, answers=[(asked, True, answer)], definitions=[DestinationDefined(1, "queue/a", 1, True, 0, {"t": "\0"})]))
         header = Header(b"a:b\n", 4, 4, message_id="a\0b", client_id="\ud800c")
-        await store.commit(commit(1, [message(1, header=header)]))
-        await store.commit(commit(2, messages(2, 30, header=header)))
+        await store.commit(commit(4, [message(1, header=header)]))
+        await store.commit(commit(5, messages(2, 30, header=header)))
         found, _ = await store.read(page(0, 99))
         assert {(row.header.message_id, row.header.client_id) for row in found} == {("a\ufffdb", "?c")}
         assert len(found) == 30
@@ -527,6 +539,15 @@ class RecoveryContract:
         await store.commit(commit(5, messages(9, 9), segment=3))
         found = await (await rig.open()).recover()
         assert (found.open_segment, found.open_lanes, found.open_rows) == (3, {(1, 4): (9, 9)}, 1)
+
+    async def test_a_segment_that_was_dropped_is_not_opened_again(self, rig: Rig) -> None:
+        store = await rig.open()
+        await store.recover()
+        await close_segment(store, 1, 1, 3, 1)
+        assert await store.drop_segment(1)
+        found = await (await rig.open()).recover()
+        assert (found.open_segment, found.open_lanes, found.open_rows, found.open_octets) == (2, {}, 0, 0)
+        assert found.segments == []
 
     async def test_a_compacted_segment_is_dropped_at_the_next_term_and_its_survivors_stay_until_swept(self, rig: Rig) -> None:
         store = await rig.open()
