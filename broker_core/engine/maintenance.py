@@ -21,6 +21,7 @@ def maintain(shard: Shard) -> list[Maintenance]:
     for segment in [*segments.leaving.values(), *segments.closed.values()]:
         if not segment.busy and not segment.readers and (segment.number in segments.leaving or not _is_live(shard, segment)):
             segment.busy = True
+            segments.leave(segment)
             steps.append(DropSegment(segment.number))
     compact = _compact(shard)
     if compact:

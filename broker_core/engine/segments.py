@@ -42,7 +42,7 @@ class Segments:
         self.closed: dict[int, Segment] = {}
         """By number, oldest first."""
         self.leaving: dict[int, Segment] = {}
-        """Compacted: read no more, dropped when their last reader is done."""
+        """Compacted or without anything unsettled: read no more, dropped when their last reader is done."""
         self.retained: dict[LaneKey, Range] = {}
         """Lowest and highest position that may be in the retained table."""
         self._reads: dict[int, list[int]] = {}
@@ -111,8 +111,12 @@ class Segments:
                 segment.readers -= 1
 
     def dropped(self, number: int) -> None:
-        self.closed.pop(number, None)
         self.leaving.pop(number, None)
+
+    def leave(self, segment: Segment) -> None:
+        """It is being dropped: from now on no read names it, whatever its ranges say."""
+        self.closed.pop(segment.number, None)
+        self.leaving[segment.number] = segment
 
     def compacted(self, number: int) -> None:
         """The segment's survivors are in the retained table from now on."""
