@@ -104,10 +104,7 @@ class Client:
         if mark == STICKY and subscription.address != DEAD and random.random() < 0.99:
             return
         session.inbox.remove(entry)
-        if subscription.address == DEAD:
-            accepted = random.random() < 0.95
-        else:
-            accepted = random.random() < (0.1 if mark == POISON else 0.93)
+        accepted = random.random() < (0.95 if subscription.address == DEAD else 0.1 if mark == POISON else 0.93)
         session.settle(subscription, message, headers, accepted=accepted, receipt=random.random() < 0.5)
 
     # -- leaving --------------------------------------------------------------------------------------------------------------------------

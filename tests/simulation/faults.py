@@ -46,7 +46,7 @@ class Faults:
 
     # -- kills and requests ---------------------------------------------------------------------------------------------------------------
     async def run(self) -> None:
-        random, world = self._random, self.world
+        random = self._random
         while True:
             await asyncio.sleep(random.random() * 0.080)
             self._collect()

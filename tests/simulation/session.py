@@ -81,10 +81,8 @@ class Session:
             settled = [at.outstanding[uid] for uid in uids[: uids.index(message.uid) + 1]]
             self.inbox = [entry for entry in self.inbox if entry[0] is not at or entry[1] not in settled]
         (self._auditor.acks if accepted else self._auditor.nacks)(at, settled)
-        if self.version == "1.2":
-            named = [("id", headers["ack"])]
-        else:
-            named = [("message-id", headers["message-id"]), ("subscription", headers["subscription"])]
+        old = [("message-id", headers["message-id"]), ("subscription", headers["subscription"])]
+        named = [("id", headers["ack"])] if self.version == "1.2" else old
         if receipt:
             named.append(self._asks(lambda: self._auditor.settlement_confirmed(at, settled, accepted=accepted)))
         self._log(("ack" if accepted else "nack", [m.uid for m in settled]))

@@ -26,7 +26,7 @@ BEGAN_MS = 1_700_000_000_000
 COMMANDS = 1000
 """The least number of commands of a seed; it goes on until everything of MUST_HAPPEN has happened, for at most COMMANDS_MAX."""
 COMMANDS_MAX = 12_000
-DRAIN_SECONDS = 400.0
+DRAIN_SECONDS = 60.0
 MUST_HAPPEN = (
     "pages",
     "bodies read again",
