@@ -187,3 +187,11 @@ async def test_only_one_of_many_gets_the_lease(nodes: Nodes) -> None:
         if not task.done():
             task.cancel()
     await asyncio.gather(*waiting, return_exceptions=True)
+
+
+async def test_whoever_asks_by_sql_sees_whether_the_lock_is_held(nodes: Nodes) -> None:
+    assert nodes.run("SELECT held FROM surety.lease_held") == [(False,)]
+    lease = await nodes.acquire("a")
+    assert nodes.run("SELECT held FROM surety.lease_held") == [(True,)]
+    await lease.release()
+    assert nodes.run("SELECT held FROM surety.lease_held") == [(False,)]

@@ -20,6 +20,14 @@ CREATE TABLE surety.lease (
     UNIQUE (shard, epoch)
 ) WITH (fillfactor = 50);
 INSERT INTO surety.lease (shard) VALUES (0);
+-- Whether the holder's session still has the lock (its class is the store's LOCK): it is gone the moment the node is, heartbeats only grow old.
+CREATE VIEW surety.lease_held AS
+SELECT shard, EXISTS (
+    SELECT FROM pg_locks l
+    WHERE l.locktype = 'advisory' AND l.classid = 1398100549 AND l.objid = lease.shard AND l.objsubid = 2 AND l.granted AND l.pid = lease.holder_pid
+      AND l.database = (SELECT oid FROM pg_database WHERE datname = current_database())
+) AS held
+FROM surety.lease;
 
 -- Free-standing message tables. A closed segment knows where it ended; a compacted one has its survivors in `retained` and awaits its drop.
 CREATE TABLE surety.segment (
