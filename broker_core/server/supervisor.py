@@ -66,10 +66,16 @@ async def _wait(stop: asyncio.Event, seconds: float) -> None:
 
 async def _term(config: BrokerConfig, name: str, stop: asyncio.Event, ready: Callable[[], None]) -> None:
     """One term: from waiting for the lease to giving it up."""
-    lease = await _acquire(config, name, stop)
-    if lease is None:
-        return
     operators = OperatorTables(config.database_url)
+    try:
+        lease = await _acquire(config, name, stop, operators)
+    except BaseException:
+        await operators.close()
+        raise
+    if lease is None:
+        await operators.retire(name)
+        await operators.close()
+        return
     try:
         store = await PostgresStore.open(lease)
         try:
@@ -81,16 +87,30 @@ async def _term(config: BrokerConfig, name: str, stop: asyncio.Event, ready: Cal
         await lease.release()
 
 
-async def _acquire(config: BrokerConfig, name: str, stop: asyncio.Event) -> Lease | None:
+async def _acquire(config: BrokerConfig, name: str, stop: asyncio.Event, operators: OperatorTables) -> Lease | None:
+    """Stand by until the lease is ours; None: told to stop first."""
     acquiring = asyncio.create_task(Lease.acquire(config.database_url, name))
     stopping = asyncio.create_task(stop.wait())
-    await asyncio.wait({acquiring, stopping}, return_when=asyncio.FIRST_COMPLETED)
-    stopping.cancel()
-    if acquiring.done():
-        return acquiring.result()
-    acquiring.cancel()
-    await asyncio.gather(acquiring, return_exceptions=True)
-    return None
+    standing_by = asyncio.create_task(_stand_by(name, operators))
+    try:
+        await asyncio.wait({acquiring, stopping, standing_by}, return_when=asyncio.FIRST_COMPLETED)
+        if standing_by.done():
+            standing_by.result()
+        if acquiring.done():
+            return acquiring.result()
+        return None
+    finally:
+        for task in (acquiring, stopping, standing_by):
+            task.cancel()
+        await asyncio.gather(acquiring, stopping, standing_by, return_exceptions=True)
+
+
+async def _stand_by(name: str, operators: OperatorTables) -> None:
+    """Tell operators that a node waits; not in the first second, for most nodes are given the lease at once."""
+    started_at = time.time()
+    while True:
+        await asyncio.sleep(STATUS_SECONDS)
+        await operators.write_status(name, 0, "standby", started_at, {}, {})
 
 
 class _Term:

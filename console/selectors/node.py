@@ -20,7 +20,7 @@ class Standby:
 @dataclass(slots=True, frozen=True)
 class NodeStatus:
     alive: bool
-    """A node holds the lease, and its heartbeat is fresh."""
+    """A node's session holds the lease's lock, and its heartbeat is fresh."""
     holder: str | None
     epoch: int
     since: datetime | None
@@ -47,10 +47,10 @@ def node_status() -> NodeStatus:
         """
         SELECT lease.epoch, lease.node AS holder, lease.acquired_at AS since,
                extract(epoch FROM clock_timestamp() - lease.heartbeat_at)::float8 AS heartbeat_seconds,
-               lease.holder_pid IS NOT NULL AS held, status.node, status.started_at,
+               lease_held.held, status.node, status.started_at,
                extract(epoch FROM clock_timestamp() - status.at)::float8 AS status_seconds,
                status.listeners::text AS listeners, status.metrics::text AS metrics
-          FROM surety.lease LEFT JOIN surety.node_status status USING (shard)
+          FROM surety.lease JOIN surety.lease_held USING (shard) LEFT JOIN surety.node_status status USING (shard)
          WHERE shard = 0
          ORDER BY status.started_at
         """

@@ -7,12 +7,15 @@ from unittest.mock import patch
 
 import django
 import pytest
+from django.apps import apps
 from django.conf import settings
 from django.core.management import call_command
 from django.db import connection
 from django.test import Client
 from django.test.utils import setup_test_environment
 
+from console.rates import Rates
+from tests.console import facts
 from tests.support.postgres import Server
 
 _OURS = {name: value for name, value in os.environ.items() if not name.startswith(("SURETY_", "DATABASE_URL"))}
@@ -52,7 +55,9 @@ def migrated(server: Server) -> Iterator[str]:
 @pytest.fixture
 def database(migrated: str) -> Iterator[str]:
     """The same, as the first start left it; what a test writes is removed after it."""
+    apps.get_app_config("console").rates = Rates()
     yield migrated
+    facts.release()
     with connection.cursor() as cursor:
         cursor.execute(
             """TRUNCATE surety.control_request, surety.audit, surety.destination, surety.subscription, surety.destination_statistics,

@@ -14,6 +14,7 @@ from broker_core.engine.limits import Limits
 from broker_core.engine.message import Header, Message, Reliability
 from broker_core.engine.recovered import Recovered
 from broker_core.engine.recovery import recover
+from broker_core.store.lease import LOCK
 
 NOW = 1_800_000_000_000
 
@@ -35,6 +36,7 @@ class EngineNode:
     def __enter__(self) -> Self:
         self._connection = psycopg.connect(self._dsn, autocommit=True)
         self._connection.execute("LISTEN surety_control")
+        self._connection.execute(f"SELECT pg_advisory_lock({LOCK}, 0)")
         self._connection.execute(
             """UPDATE surety.lease SET epoch = epoch + 1, holder_pid = pg_backend_pid(), node = 'node-1', acquired_at = clock_timestamp(),
                                        heartbeat_at = clock_timestamp() + interval '1 minute'"""

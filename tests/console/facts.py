@@ -5,16 +5,30 @@ from typing import Any
 
 import psycopg
 
+from broker_core.store.lease import LOCK
 from tests.console.engine_node import tell_statistics
+
+_holders: list[psycopg.Connection] = []
+"""Sessions that hold the lock, until `release`."""
+
+
+def release() -> None:
+    """End the sessions of whoever held a lease."""
+    while _holders:
+        _holders.pop().close()
 
 
 def lease(dsn: str, *, heartbeat_seconds: float = 0, acquired_seconds: float = 60, held: bool = True) -> None:
-    """node-1 acquired the lease so many seconds ago, and was last heard of so many seconds ago."""
+    """node-1 acquired the lease so many seconds ago, was last heard of so many seconds ago, and still has the lock if it is held."""
+    if held:
+        holder = psycopg.connect(dsn, autocommit=True)
+        _holders.append(holder)
+        holder.execute(f"SELECT pg_advisory_lock({LOCK}, 0)")
     _execute(
         dsn,
         """UPDATE surety.lease SET epoch = 7, node = 'node-1', holder_pid = %s, acquired_at = clock_timestamp() - make_interval(secs => %s),
                                    heartbeat_at = clock_timestamp() - make_interval(secs => %s)""",
-        [4711 if held else None, acquired_seconds, heartbeat_seconds],
+        [_holders[-1].info.backend_pid if held else None, acquired_seconds, heartbeat_seconds],
     )
 
 
