@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from psycopg import AsyncConnection, AsyncCursor
+from psycopg.types.numeric import Int8
 
 from broker_core.engine.effects import RETAINED, ExpiredWanted, PageWanted, PositionsWanted, Read
 from broker_core.engine.message import PRIORITIES, VOLATILE, Header, Message, StoredBody
@@ -16,6 +17,7 @@ _ROW = (
     "sequence, position, accepted_at, destination, size, body, stored_body"
 )
 _RETAINED = "surety.retained"
+Keys = dict[str, int | list[int]]
 HEADERS_KEPT = 2_000
 """Distinct header sections kept so that messages of a page share them."""
 
@@ -50,7 +52,7 @@ class Reader:
         fits = "before = 0 OR before + size <= %(bytes_max)s::int8"
         row = _ROW.replace("body, stored_body", f"CASE WHEN {fits} THEN body END AS body, CASE WHEN {fits} THEN stored_body END AS stored_body")
         statement = f"SELECT {row} FROM ({weighed}) AS page WHERE before < %(bytes_max)s::int8 OR before = 0 ORDER BY position"
-        keys = {"after": read.after, "upto": read.upto, "limit": read.limit, "bytes_max": read.bytes_max}
+        keys: Keys = {"after": read.after, "upto": read.upto, "limit": read.limit, "bytes_max": read.bytes_max}
         messages = await self._messages(statement, self._keys(read) | keys)
         octets = sum([message.size for message in messages])
         if octets > read.bytes_max and len(messages) > 1:
@@ -68,11 +70,11 @@ class Reader:
         bare = _ROW.replace("body, stored_body", "NULL::bytea AS body, NULL::int8 AS stored_body")
         statement = self._union(bare, self._tables(0, read.segments), where, "ORDER BY expiration, sequence LIMIT %(limit)s::int8")
         expiration, sequence = read.after
-        keys = {"expiration": expiration, "sequence": sequence, "upto": read.upto, "limit": read.limit, "shard": self._shard, "asked": read.segments}
+        keys: Keys = {"expiration": expiration, "sequence": sequence, "upto": read.upto, "limit": read.limit, "shard": self._shard, "asked": read.segments}
         messages = await self._messages(statement, keys)
         return messages, len(messages) < read.limit
 
-    def _keys(self, read: PageWanted | PositionsWanted) -> dict[str, object]:
+    def _keys(self, read: PageWanted | PositionsWanted) -> Keys:
         return {"destination": read.destination, "priority": read.lane % PRIORITIES, "shard": self._shard, "asked": read.segments}
 
     def _needed(self, read: PageWanted) -> list[int]:
@@ -106,9 +108,11 @@ class Reader:
             selects.append(f"(SELECT {row} FROM {_RETAINED} WHERE false)")
         return f"SELECT * FROM ({' UNION ALL '.join(selects)}) AS rows {order}"
 
-    async def _messages(self, statement: str, keys: dict[str, object]) -> list[Message]:
+    async def _messages(self, statement: str, keys: Keys) -> list[Message]:
         messages, headers = [], self._headers
-        for row in await (await self._cursor.execute(statement.encode(), keys, prepare=True)).fetchall():
+        # Always int8: a type chosen by the value's size would be a prepared statement of its own.
+        sized = {name: list(map(Int8, key)) if isinstance(key, list) else Int8(key) for name, key in keys.items()}
+        for row in await (await self._cursor.execute(statement.encode(), sized, prepare=True)).fetchall():
             columns = row[:8]
             header = headers.get(columns) or self._header(columns)
             stored_body, size = row[14], row[12]
