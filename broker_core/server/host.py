@@ -15,7 +15,7 @@ from typing import Any, Protocol
 
 from broker_core.engine import Engine
 from broker_core.engine.commands import Command, PageLoaded, SegmentCompacted, SegmentDropped, Send
-from broker_core.engine.effects import Checkpoint, Commit, CompactSegment, DestinationDestroyed, DropSegment, Effects, Maintenance, Output, Read
+from broker_core.engine.effects import Checkpoint, Commit, CompactSegment, DropSegment, Effects, Maintenance, Output, Read
 from broker_core.store import SpaceExhausted, Store
 
 from .clock import Clock
@@ -85,8 +85,6 @@ class Host:
         self._held: list[Command] = []
         """Sends that wait for disk space (R21)."""
         self._held_octets: dict[int, int] = {}
-        self.destroyed = False
-        """A destination was destroyed since this was last reset: statistics of it must go."""
         self._report_seconds = report_seconds
         self._next_report = 0.0
         self._reporting = False
@@ -261,8 +259,6 @@ class Host:
 
     # -- after the commit -----------------------------------------------------------------------------------------------------------------
     def _perform(self, effects: Effects) -> None:
-        if effects.commit is not None and any(isinstance(d, DestinationDestroyed) for d in effects.commit.definitions):
-            self.destroyed = True
         for read in effects.reads:
             self.spawn(self._read(read))
         for step in effects.maintenance:

@@ -174,6 +174,7 @@ class _Term:
 
     async def _tell_status(self) -> None:
         await self._operators.forget_nodes()
+        await self._operators.forget_destroyed()
         while True:
             self._space.look()
             metrics = self._metrics.as_dict() | {
@@ -214,9 +215,6 @@ class _Term:
 
     async def _publish(self, effects: Effects) -> None:
         await self._operators.write_statistics(effects.statistics)
-        if self._host.destroyed:
-            self._host.destroyed = False
-            await self._operators.forget_destroyed()
 
 
 class _Source:

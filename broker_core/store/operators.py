@@ -64,7 +64,7 @@ class OperatorTables:
         await self._execute(_STATISTICS, [self._shard, *columns])
 
     async def forget_destroyed(self) -> None:
-        """Statistics of destinations that are no more."""
+        """Statistics of destinations that are no more. At the start of a term only: sums over all rows are counters, which may begin anew then."""
         await self._execute(_FORGET, [self._shard])
 
     async def write_status(self, node: str, epoch: int, role: str, started_at: float, listeners: dict[str, bool], metrics: dict[str, Any]) -> None:
