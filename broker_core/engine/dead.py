@@ -29,8 +29,8 @@ def bury(shard: Shard, cursor: Cursor, message: Message, outcome: Outcome, comme
     copy = Message(_dead_header(shard, origin.address, message, outcome, comment), None, message.size)
     if cursor.stored:
         place(shard, target, copy, copied=True)
-        source = (origin.number, cursor.index, message.position)
-        shard.batch.copies.append(Copy(shard.segments.holding(message.sequence), source, copy))
+        segment = shard.segments.holding((origin.number, cursor.index), message.position)
+        shard.batch.copies.append(Copy(segment, (origin.number, cursor.index, message.position), copy))
     elif message.body is not None:
         copy.body = message.body
         place(shard, target, copy)

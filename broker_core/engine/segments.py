@@ -6,7 +6,6 @@ a segment with a reader is not dropped. A compacted segment's survivors are in t
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from collections.abc import Iterable
 
 from .effects import RETAINED, SegmentClosed
@@ -46,8 +45,6 @@ class Segments:
         self.retained: dict[LaneKey, Range] = {}
         """Lowest and highest position that may be in the retained table."""
         self._reads: dict[int, list[int]] = {}
-        self._lasts: list[int] = []
-        self._numbers: list[int] = []
 
     def add(self, key: LaneKey, first: int, last: int) -> None:
         """Rows first to last of a lane go into the open segment."""
@@ -66,16 +63,18 @@ class Segments:
     def adopt(self, closed: SegmentClosed) -> None:
         segment = self.closed[closed.segment] = Segment(closed.segment, closed.last_sequence, closed.lanes)
         segment.readers = self.readers_of(closed.segment)
-        self._numbers.append(closed.segment)
-        self._lasts.append(closed.last_sequence)
 
-    def holding(self, sequence: int) -> int:
-        """Where the row of this sequence is: a segment's number or RETAINED."""
-        index = bisect_left(self._lasts, sequence)
-        if index == len(self._lasts):
-            return self.current
-        number = self._numbers[index]
-        return number if number in self.closed else RETAINED
+    def holding(self, key: LaneKey, position: int) -> int:
+        """Where the row of this unsettled position is: a segment's number or RETAINED. Positions are dense: a segment holds all of a lane's
+        between its first and last there; what no closed segment holds was compacted, or is in the open one."""
+        for number, segment in self.closed.items():
+            held = segment.lanes.get(key)
+            if held and held[0] <= position <= held[1]:
+                return number
+        opened, kept = self.lanes.get(key), self.retained.get(key)
+        if kept and kept[0] <= position <= kept[1] and not (opened and position >= opened[0]):
+            return RETAINED
+        return self.current
 
     def overlapping(self, key: LaneKey, first: int, last: int) -> list[int]:
         """The segments that may hold rows of the lane's interval, oldest first."""
