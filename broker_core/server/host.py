@@ -78,6 +78,8 @@ class Host:
         self._wanted.set()  # what recovery left to write, and a first report: until then operators see "unknown"
         self._timer: asyncio.TimerHandle | None = None
         self._tasks: set[asyncio.Task[None]] = set()
+        self._steps: set[asyncio.Task[None]] = set()
+        """The janitor's."""
         self._failed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._waiting: list[Receiver] = []
         self._open_octets = 0
@@ -138,9 +140,9 @@ class Host:
                 self._failed.result()
             await loop
         finally:
-            for task in [loop, *self._tasks]:
+            for task in [loop, *self._tasks, *self._steps]:
                 task.cancel()
-            await asyncio.gather(loop, *self._tasks, return_exceptions=True)
+            await asyncio.gather(loop, *self._tasks, *self._steps, return_exceptions=True)
 
     async def flushed(self) -> None:
         """Returns when everything submitted so far is committed and its outputs are released."""
@@ -195,6 +197,8 @@ class Host:
                 self._finish(before)
                 before = None
             if stopping:
+                for step in self._steps:  # may wait for somebody's lock; the next term begins them anew
+                    step.cancel()
                 while self._tasks:
                     await asyncio.gather(*self._tasks)
                 return
@@ -262,7 +266,7 @@ class Host:
         for read in effects.reads:
             self.spawn(self._read(read))
         for step in effects.maintenance:
-            self.spawn(self._maintain(step))
+            self.spawn(self._janitor(step), self._steps)
         if effects.checkpoint is not None or effects.statistics:
             self._reporting = True
             self.spawn(self._report(effects))
@@ -297,6 +301,15 @@ class Host:
         messages, complete = await self._store.read(read)
         self.submit([PageLoaded(read.read, messages, complete)])
 
+    async def _janitor(self, step: Maintenance) -> None:
+        """One step, however often it takes: a lock may stand in the way (R4), or the disk be full."""
+        while True:
+            try:
+                return await self._maintain(step)
+            except SpaceExhausted as error:
+                self._space.exhausted(str(error))
+                await asyncio.sleep(SPACE_RETRY_SECONDS)
+
     async def _maintain(self, step: Maintenance) -> None:
         if isinstance(step, DropSegment):
             while not await self._store.drop_segment(step.segment):
@@ -308,13 +321,15 @@ class Host:
         else:
             await self._store.sweep_retained(step)
 
-    def spawn(self, work: Coroutine[Any, Any, None]) -> None:
+    def spawn(self, work: Coroutine[Any, Any, None], tasks: set[asyncio.Task[None]] | None = None) -> None:
+        """Do it beside the loop; its failure is the node's."""
         task = asyncio.create_task(work)
-        self._tasks.add(task)
+        (self._tasks if tasks is None else tasks).add(task)
         task.add_done_callback(self._done)
 
     def _done(self, task: asyncio.Task[None]) -> None:
         self._tasks.discard(task)
+        self._steps.discard(task)
         if not task.cancelled() and (error := task.exception()) is not None:
             self.fail(error)
 
