@@ -107,8 +107,8 @@ class World:
         playing = [asyncio.create_task(client.run()) for client in clients]
         troubling = asyncio.create_task(self.faults.run())
         await self._until(self._has_happened, [serving, troubling, *playing], 3600.0)
-        await self.faults.stop()
         troubling.cancel()
+        await self.faults.stop()
         for client in clients:
             client.stopping = True
         await self._until(lambda: all(task.done() for task in playing), [serving, *playing], 60.0)
