@@ -182,6 +182,8 @@ class Host:
             self._flushed = []
             self._release_held()
             effects = self._engine.flush(self._clock.now(), report=self._report_due())
+            # From here, not from when it is written: a commit that waits for space must not let a second report overtake the first.
+            self._reporting = self._reporting or effects.checkpoint is not None or bool(effects.statistics)
             self._open_octets = self._open_sends = 0
             if self._waiting and not self._space.low:
                 waiting, self._waiting = self._waiting, []
@@ -268,7 +270,6 @@ class Host:
         for step in effects.maintenance:
             self.spawn(self._janitor(step), self._steps)
         if effects.checkpoint is not None or effects.statistics:
-            self._reporting = True
             self.spawn(self._report(effects))
 
     def _report_due(self) -> bool:

@@ -27,6 +27,7 @@ class SlowStore:
         self.dead = False
         """The node was killed: nothing of it reaches the database any more."""
         self.calm = False
+        self._checkpointing = False
 
     async def _pass(self, slow: bool = False) -> None:
         await asyncio.sleep(self._random.random() * (SLOW if slow and not self.calm else FAST))
@@ -58,10 +59,15 @@ class SlowStore:
             counts[f"settled {settled[4].name}"] += settled[3] - settled[2] + 1  # type: ignore[attr-defined]
 
     async def checkpoint(self, checkpoint: Checkpoint) -> None:
-        await self._pass(self._is_slow())
-        await self._inner.checkpoint(checkpoint)
-        self.counts["checkpoints"] += 1
-        await self._pass()
+        assert not self._checkpointing, "a checkpoint was begun before the one before it was written"
+        self._checkpointing = True
+        try:
+            await self._pass(self._is_slow())
+            await self._inner.checkpoint(checkpoint)
+            self.counts["checkpoints"] += 1
+            await self._pass()
+        finally:
+            self._checkpointing = False
 
     async def read(self, read: Read) -> tuple[list[Message], bool]:
         slow = self._is_slow()
