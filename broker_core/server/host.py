@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
+from collections import deque
 from collections.abc import Callable, Coroutine, Sequence
 from typing import Any, Protocol
 
@@ -92,6 +93,8 @@ class Host:
         self._reporting = False
         self._stopping = False
         self._flushed: list[asyncio.Future[None]] = []
+        self._durable: deque[Done] = deque()
+        """Committed, to be released; if the next batch is open already, while the database works on that one."""
 
     # -- inbox --------------------------------------------------------------------------------------------------------------------------
     def join(self, peer: int, receiver: Receiver) -> None:
@@ -104,14 +107,18 @@ class Host:
         """Apply to the open batch, in order."""
         apply, now = self._engine.apply, self._clock.now()
         low = self._space.low
-        for command in commands:
-            if command.__class__ is Send:
-                if low:
-                    self._hold(command)
-                    continue
-                self._open_octets += command.message.size
-                self._open_sends += 1
-            apply(command, now)
+        try:
+            for command in commands:
+                if command.__class__ is Send:
+                    if low:
+                        self._hold(command)
+                        continue
+                    self._open_octets += command.message.size
+                    self._open_sends += 1
+                apply(command, now)
+        except Exception as error:
+            self.fail(error)  # the engine is broken: a callback's exception, which asyncio would only log, must end the node
+            raise
         self._wanted.set()
 
     def _hold(self, send: Send) -> None:
@@ -136,20 +143,25 @@ class Host:
         loop = asyncio.create_task(self._loop(), name="host")
         try:
             await asyncio.wait({loop, self._failed}, return_when=asyncio.FIRST_COMPLETED)
+            if not self._failed.done() and (error := loop.exception()) is not None:
+                self.fail(error)
             if self._failed.done():
                 self._failed.result()
-            await loop
         finally:
+            if self._timer is not None:
+                self._timer.cancel()
             for task in [loop, *self._tasks, *self._steps]:
                 task.cancel()
             await asyncio.gather(loop, *self._tasks, *self._steps, return_exceptions=True)
 
     async def flushed(self) -> None:
-        """Returns when everything submitted so far is committed and its outputs are released."""
+        """Returns when everything submitted so far is committed and its outputs are released. Raises what ends `run` before."""
         flushed = asyncio.get_running_loop().create_future()
         self._flushed.append(flushed)
         self._wanted.set()
-        await flushed
+        await asyncio.wait({flushed, self._failed}, return_when=asyncio.FIRST_COMPLETED)
+        if not flushed.done():
+            self._failed.result()
 
     def gauges(self) -> dict[str, int]:
         shard = self._engine.shard
@@ -173,10 +185,10 @@ class Host:
         self._wanted.set()
 
     async def _loop(self) -> None:
-        before: Done | None = None
-        """Committed, to be released; if the next batch is open already, while the database works on that one."""
         while True:
             await self._wanted.wait()
+            if self._failed.done():
+                return  # the open batch may be half applied
             self._wanted.clear()
             stopping, flushed = self._stopping, self._flushed
             self._flushed = []
@@ -190,14 +202,13 @@ class Host:
                 for receiver in waiting:
                     receiver.resume()
             if effects.commit is not None:
-                await self._commit(effects.commit, before)
+                await self._commit(effects.commit)
             else:
-                self._finish(before)
+                self._on_its_way()
             await self._prove()
-            before = (effects, flushed)
+            self._durable.append((effects, flushed))
             if stopping or not self._wanted.is_set():
-                self._finish(before)
-                before = None
+                self._finish()
             if stopping:
                 for step in self._steps:  # may wait for somebody's lock; the next term begins them anew
                     step.cancel()
@@ -206,37 +217,35 @@ class Host:
                 return
             self._arm()
 
-    async def _commit(self, commit: Commit, before: Done | None) -> None:
-        """Make it durable. `before` is released as soon as the commit is on its way."""
+    async def _commit(self, commit: Commit) -> None:
+        """Make it durable. What is durable already is released as soon as this commit is on its way."""
         began = time.perf_counter()
-        waiting = before
-
-        def on_its_way() -> None:
-            nonlocal waiting
-            done, waiting = waiting, None
-            self._finish(done)
-
         while True:
             try:
-                await self._store.commit(commit, on_its_way)
+                await self._store.commit(commit, self._on_its_way)
                 break
             except SpaceExhausted as error:
                 log.error("The database has no room (%s); this commit waits until there is some.", error)
                 self._space.exhausted(str(error))
+                self._on_its_way()
                 await asyncio.sleep(SPACE_RETRY_SECONDS)
-            finally:
-                on_its_way()
         self._metrics.committed(commit, time.perf_counter() - began)
 
-    def _finish(self, done: Done | None) -> None:
+    def _on_its_way(self) -> None:
+        """Release while the database works; unless sending took so long (a table had to be made) that the lease must be proved again."""
+        if self._lease.is_fresh(time.monotonic()):
+            self._finish()
+
+    def _finish(self) -> None:
         """Release what is durable."""
-        if done is not None:
-            effects, flushed = done
+        while self._durable:
+            effects, flushed = self._durable.popleft()
             self._release(effects.outputs)
             self._engine.released()
             self._perform(effects)
             for waiter in flushed:
-                waiter.set_result(None)
+                if not waiter.done():
+                    waiter.set_result(None)
 
     async def _prove(self) -> None:
         """Nothing leaves while the lease may have gone to another node (R11)."""
@@ -289,6 +298,7 @@ class Host:
         took = time.monotonic() - began
         self._next_report = max(self._next_report, began + 10 * took)
         self._reporting = False
+        self._arm()
 
     async def _checkpoint(self, checkpoint: Checkpoint) -> None:
         while True:
@@ -341,11 +351,10 @@ class Host:
 
     # -- timer --------------------------------------------------------------------------------------------------------------------------
     def _arm(self) -> None:
-        """One timer for the engine's next deadline and for the next report."""
-        deadline = self._engine.next_deadline()
-        delay = self._next_report - time.monotonic()
-        if deadline is not None:
-            delay = min(delay, (deadline - self._clock.now()) / 1000)
+        """One timer for the engine's next deadline and for the next report; while one is under way none is due."""
+        delays = [] if self._reporting else [self._next_report - time.monotonic()]
+        if (deadline := self._engine.next_deadline()) is not None:
+            delays.append((deadline - self._clock.now()) / 1000)
         if self._timer is not None:
             self._timer.cancel()
-        self._timer = asyncio.get_running_loop().call_later(max(delay, 0.001), self._wanted.set)
+        self._timer = asyncio.get_running_loop().call_later(max(min(delays), 0.001), self._wanted.set) if delays else None
