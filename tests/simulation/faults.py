@@ -16,7 +16,8 @@ if TYPE_CHECKING:
 
 ONE_IN = {Fault.LOST: 500, Fault.KEPT: 500, Fault.CRASH: 700, Fault.FULL: 400}
 """Commits, checkpoints and the like between two faults of a kind."""
-LATER = frozenset(("read", "drop_segment", "compact_segment", "sweep_retained"))
+HAVE_PATIENCE = frozenset(("commit", "checkpoint", "drop_segment", "compact_segment", "sweep_retained"))
+"""What the host tries again when there is no room; a read needs none."""
 
 
 class Faults:
@@ -35,7 +36,7 @@ class Faults:
         if method == "drop_segment" and random.randrange(6) == 0:
             return Fault.LOCKED
         fault = next((fault for fault, one_in in ONE_IN.items() if random.randrange(one_in) == 0), Fault.NONE)
-        if fault is Fault.FULL and method not in ("commit", "checkpoint"):
+        if fault is Fault.FULL and method not in HAVE_PATIENCE:
             return Fault.NONE
         if fault is Fault.CRASH:
             self.world.auditor.excuse("the database crashed before it was on disk", below=ASSURED)

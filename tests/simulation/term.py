@@ -53,11 +53,12 @@ STOMP_LIMITS = StompLimits(large_body_octets=1024, part_octets_max=512, unconfir
 class Watched(Engine):
     """Counts, and checks its invariants after flushes."""
 
-    __slots__ = ("counts", "flushes", "log")
+    __slots__ = ("counts", "flushes", "host", "log")
 
     def __init__(self, engine: Engine, counts: Counter[str], log: Callable[[object], None]) -> None:
         super().__init__(engine.shard)
         self.counts, self.log, self.flushes = counts, log, 0
+        self.host: Host | None = None
 
     def apply(self, command: Command, now: int) -> None:
         self.counts["commands"] += 1
@@ -129,6 +130,7 @@ class Term:
         store: Any = self.store
         metrics = Metrics()
         self.host = Host(self.engine, store, clock, _Fresh(), metrics, self.space, REPORT_SECONDS, self._publish)
+        self.engine.host = self.host
         accounts: Any = _Everybody()
         config = dataclasses.replace(BrokerConfig(), unconfirmed_octets_max=4096)
         self.node = Node(config, self.host, store, clock, accounts, metrics, "Surety/simulated", found.instance)

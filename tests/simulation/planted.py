@@ -1,0 +1,269 @@
+"""Bugs that the simulator must find: each is one function of the product made wrong, as an honest mistake would."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from broker_core.engine import administration, dead, dispatch, engine, maintenance, paging, recovery, reporting, segments, settlement
+from broker_core.engine.effects import Confirmed, Effects
+from broker_core.engine.progress import Progress
+from broker_core.server.host import Host
+
+from . import term
+
+
+class Plant:
+    """Replaces attributes until it is pulled."""
+
+    def __init__(self) -> None:
+        self._before: list[tuple[Any, str, Any]] = []
+
+    def put(self, thing: Any, name: str, wrong: Any) -> None:
+        self._before.append((thing, name, getattr(thing, name)))
+        setattr(thing, name, wrong)
+
+    def pull(self) -> None:
+        for thing, name, right in reversed(self._before):
+            setattr(thing, name, right)
+
+
+Bug = Callable[[Plant], None]
+
+
+def speak_before_write(plant: Plant) -> None:
+    """Receipts leave while the commit that carries what they promise is on its way."""
+    flush = term.Watched.flush
+
+    def eager(self: Any, now: int, *, report: bool = False) -> Effects:
+        effects = flush(self, now, report=report)
+        self.host._release([output for output in effects.outputs if isinstance(output, Confirmed)])
+        effects.outputs = [output for output in effects.outputs if not isinstance(output, Confirmed)]
+        return effects
+
+    plant.put(term.Watched, "flush", eager)
+
+
+def sequence_reused(plant: Plant) -> None:
+    """After a recovery positions start where the checkpoint left them, whatever the ledger took since."""
+    right = recovery._replay
+
+    def replay(shard: Any, row: Any) -> None:
+        row.accepted = []
+        right(shard, row)
+
+    plant.put(recovery, "_replay", replay)
+
+
+def offered_mark_lost(plant: Plant) -> None:
+    """What left is not in the ledger: after a crash it is delivered again without its flag."""
+    right = dispatch._offer
+
+    def offer(shard: Any, link: Any, cursor: Any, messages: Any) -> None:
+        right(shard, link, cursor, messages)
+        shard.batch.offered.clear()
+
+    plant.put(dispatch, "_offer", offer)
+
+
+def page_race(plant: Plant) -> None:
+    """The rows of a page win over what was settled while it was read."""
+
+    def is_settled(_self: Progress, _position: int) -> bool:
+        return False
+
+    right = paging._take_page
+
+    def take_page(shard: Any, cursor: Any, read: Any, command: Any) -> None:
+        before = Progress.is_settled
+        Progress.is_settled = is_settled  # type: ignore[method-assign]
+        try:
+            right(shard, cursor, read, command)
+        finally:
+            Progress.is_settled = before  # type: ignore[method-assign]
+
+    plant.put(paging, "_take_page", take_page)
+
+
+def floor_raised_too_far(plant: Plant) -> None:
+    """The floor steps over one unsettled position when it runs up."""
+    right = Progress._raise_floor
+
+    def raise_floor(self: Progress, floor: int) -> None:
+        over = floor + 1
+        right(self, over if self.ahead and self.is_settled(over) else floor)
+
+    plant.put(Progress, "_raise_floor", raise_floor)
+
+
+def settled_without_ledger(plant: Plant) -> None:
+    """Acknowledgements are known to the engine and to its checkpoint, and are missing in the ledger."""
+    right = settlement.settle_accepted
+
+    def settle_accepted(shard: Any) -> None:
+        kept = len(shard.batch.settled)
+        right(shard)
+        del shard.batch.settled[kept:]
+
+    plant.put(engine, "settle_accepted", settle_accepted)
+
+
+def live_segment_dropped(plant: Plant) -> None:
+    """A segment goes although something in it is unsettled: only the lane looked at first counts."""
+
+    def is_live(shard: Any, segment: Any) -> bool:
+        key = next(iter(segment.lanes))
+        return bool(maintenance._unsettled(shard, key, *segment.lanes[key], at_most=1))
+
+    plant.put(maintenance, "_is_live", is_live)
+
+
+def survivors_left_behind(plant: Plant) -> None:
+    """Compaction copies all survivors but the last."""
+    right = maintenance._compact
+
+    def compact(shard: Any) -> Any:
+        step = right(shard)
+        if step is not None and len(step.survivors) > 1:
+            step.survivors.pop()
+        return step
+
+    plant.put(maintenance, "_compact", compact)
+
+
+def failures_not_durable(plant: Plant) -> None:
+    """Failures are forgotten when their message is read again, so that the maximum is never reached."""
+    right = settlement.fail
+
+    def fail(shard: Any, cursor: Any, message: Any) -> None:
+        message.failures = 0
+        right(shard, cursor, message)
+
+    plant.put(settlement, "fail", fail)
+
+
+def checkpoint_ahead(plant: Plant) -> None:
+    """A checkpoint is written while the commit that it includes is on its way."""
+    right = Host._commit
+
+    async def commit(self: Host, what: Any, before: Any) -> None:
+        shard = self._engine.shard
+        if shard.changed_cursors and not self._reporting:
+            point = reporting.checkpoint(shard)
+            if point is not None:
+                self._reporting = True
+                await self._store.checkpoint(point)
+                self._reporting = False
+        await right(self, what, before)
+
+    plant.put(Host, "_commit", commit)
+
+
+def dead_copy_dropped(plant: Plant) -> None:
+    """What dies is settled and never copied to the dead message queue."""
+    right = dead.bury
+
+    def bury(shard: Any, cursor: Any, message: Any, outcome: Any, comment: str) -> None:
+        settings = cursor.subscription.destination.settings
+        object.__setattr__(settings, "use_dead", False)
+        try:
+            right(shard, cursor, message, outcome, comment)
+        finally:
+            object.__setattr__(settings, "use_dead", True)
+
+    plant.put(settlement, "bury", bury)
+
+
+def ledger_ignored(plant: Plant) -> None:
+    """Recovery believes the checkpoint and does not replay what was settled after it."""
+    right = recovery._replay
+
+    def replay(shard: Any, row: Any) -> None:
+        row.settled = []
+        right(shard, row)
+
+    plant.put(recovery, "_replay", replay)
+
+
+def offered_forgotten_at_recovery(plant: Plant) -> None:
+    """Recovery takes the offered mark and flags nothing by it."""
+    right = term.recover
+
+    def recover(*found: Any) -> Any:
+        made = right(*found)
+        for subscription in made.shard.subscriptions.values():
+            for cursor in subscription.order:
+                cursor.offered_before = -1
+        return made
+
+    plant.put(term, "recover", recover)
+
+
+def purge_takes_what_is_delivered(plant: Plant) -> None:
+    """A purge forgets that acknowledgements of the open batch are not settled yet and queues are left out of step."""
+    right = administration._purge_cursor
+
+    def purge(shard: Any, cursor: Any, *rest: Any) -> int:
+        loaded = cursor.loaded
+        count = right(shard, cursor, *rest)
+        cursor.loaded = loaded
+        return count
+
+    plant.put(administration, "_purge_cursor", purge)
+
+
+def reader_forgotten(plant: Plant) -> None:
+    """A segment is dropped while a read of it is on its way."""
+
+    def begin_read(self: Any, read: int, numbers: Any) -> None:
+        self._reads[read] = []
+
+    plant.put(segments.Segments, "begin_read", begin_read)
+
+
+def back_without_flag(plant: Plant) -> None:
+    """What a lost link held comes back unflagged."""
+    right = settlement.come_back
+
+    def come_back(shard: Any, cursor: Any, message: Any) -> None:
+        right(shard, cursor, message)
+        for _, back in cursor.returned:
+            if back.position == message.position:
+                back.redelivered = False
+
+    plant.put(settlement, "come_back", come_back)
+
+
+BUGS: tuple[Bug, ...] = (
+    speak_before_write,
+    sequence_reused,
+    offered_mark_lost,
+    offered_forgotten_at_recovery,
+    page_race,
+    floor_raised_too_far,
+    settled_without_ledger,
+    live_segment_dropped,
+    survivors_left_behind,
+    failures_not_durable,
+    checkpoint_ahead,
+    dead_copy_dropped,
+    ledger_ignored,
+    purge_takes_what_is_delivered,
+    reader_forgotten,
+    back_without_flag,
+)
+
+
+@contextmanager
+def planted(bug: Bug, *, blind: bool) -> Iterator[None]:
+    """With the bug. `blind`: the invariants are not looked at, so that only what clients see can tell."""
+    plant = Plant()
+    bug(plant)
+    if blind:
+        plant.put(term, "check", lambda _engine: None)
+    try:
+        yield
+    finally:
+        plant.pull()
+
