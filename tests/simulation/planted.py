@@ -147,7 +147,7 @@ def checkpoint_ahead(plant: Plant) -> None:
     """A checkpoint is written while the commit that it includes is on its way."""
     right = Host._commit
 
-    async def commit(self: Host, what: Any, before: Any) -> None:
+    async def commit(self: Host, what: Any) -> None:
         shard = self._engine.shard
         if shard.changed_cursors and not self._reporting:
             point = reporting.checkpoint(shard)
@@ -155,7 +155,7 @@ def checkpoint_ahead(plant: Plant) -> None:
                 self._reporting = True
                 await self._store.checkpoint(point)
                 self._reporting = False
-        await right(self, what, before)
+        await right(self, what)
 
     plant.put(Host, "_commit", commit)
 

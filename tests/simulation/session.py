@@ -146,6 +146,11 @@ class Session:
                 if subscription is not None:
                     self._auditor.missed(subscription, body.partition(b" ")[0].decode())
 
+    def missed_behind_a_body(self) -> None:
+        for subscription in self.subscriptions.values():
+            if subscription.auto:
+                self._auditor.excuse("it may have waited behind a large body, without acknowledgements", address=subscription.address)
+
     def is_cut(self) -> None:
         self._end()
 

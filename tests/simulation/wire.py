@@ -26,6 +26,9 @@ class Reader(Protocol):
     def missed(self, octets: bytes) -> None:
         """What was written and never arrived."""
 
+    def missed_behind_a_body(self) -> None:
+        """A large body was on its way from the store, and others waited for it."""
+
     def is_cut(self) -> None: ...
 
 
@@ -36,6 +39,10 @@ class NumberedPeer(StompPeer):
         return self._number
 
     __eq__ = object.__eq__
+
+    @property
+    def is_streaming(self) -> bool:
+        return self._streaming is not None or bool(self._outgoing)
 
 
 class Wire(asyncio.Transport):
@@ -82,6 +89,8 @@ class Wire(asyncio.Transport):
         missed, self._to_client = b"".join(self._to_client), deque()
         self._to_server.clear()
         self._reader.missed(missed)
+        if self.peer.is_streaming:
+            self._reader.missed_behind_a_body()
 
     def _arrive(self, octets: bytes) -> None:
         if self.gone or self._closing:
