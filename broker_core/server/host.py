@@ -12,14 +12,16 @@ import logging
 import time
 from collections import deque
 from collections.abc import Callable, Coroutine, Sequence
+from functools import partial
 from typing import Any, Protocol
 
 from broker_core.engine import Engine
 from broker_core.engine.commands import Command, PageLoaded, SegmentCompacted, SegmentDropped, Send
-from broker_core.engine.effects import Checkpoint, Commit, CompactSegment, DropSegment, Effects, Maintenance, Output, Read
+from broker_core.engine.effects import Commit, CompactSegment, DropSegment, Effects, Maintenance, Output, Read
 from broker_core.store import SpaceExhausted, Store
 
 from .clock import Clock
+from .held import HeldSends
 from .metrics import Metrics
 from .space import Space
 
@@ -82,12 +84,10 @@ class Host:
         self._steps: set[asyncio.Task[None]] = set()
         """The janitor's."""
         self._failed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._waiting: list[Receiver] = []
+        self._waiting: dict[int, Receiver] = {}
         self._open_octets = 0
         self._open_sends = 0
-        self._held: list[Command] = []
-        """Sends that wait for disk space (R21)."""
-        self._held_octets: dict[int, int] = {}
+        self._held = HeldSends()
         self._report_seconds = report_seconds
         self._next_report = 0.0
         self._reporting = False
@@ -102,17 +102,18 @@ class Host:
 
     def leave(self, peer: int) -> None:
         self._receivers.pop(peer, None)
+        self._waiting.pop(peer, None)
 
     def submit(self, commands: Sequence[Command]) -> None:
         """Apply to the open batch, in order."""
+        if self._space.low:
+            commands = self._held.hold(commands)
+        elif self._held:
+            commands = [*self._held.release(), *commands]
         apply, now = self._engine.apply, self._clock.now()
-        low = self._space.low
         try:
             for command in commands:
                 if command.__class__ is Send:
-                    if low:
-                        self._hold(command)
-                        continue
                     self._open_octets += command.message.size
                     self._open_sends += 1
                 apply(command, now)
@@ -121,21 +122,27 @@ class Host:
             raise
         self._wanted.set()
 
-    def _hold(self, send: Send) -> None:
-        self._held.append(send)
-        self._held_octets[send.peer] = self._held_octets.get(send.peer, 0) + send.message.size
-
     def held_octets(self, peer: int) -> int:
-        """Of this peer's sends that wait for disk space."""
-        return self._held_octets.get(peer, 0)
+        """Of this peer's sends that wait for disk space; 0 if none does."""
+        return self._held.octets(peer)
 
     @property
     def congested(self) -> bool:
-        """The open batch is large enough, or there is no disk space: whoever sends should not be read from until `resume`."""
-        return self._space.low or self._open_octets > OPEN_OCTETS_MAX or self._open_sends > OPEN_SENDS_MAX
+        """The open batch is large enough: whoever sends should not be read from until `resume`."""
+        return self._open_octets > OPEN_OCTETS_MAX or self._open_sends > OPEN_SENDS_MAX
 
-    def wait_for_flush(self, receiver: Receiver) -> None:
-        self._waiting.append(receiver)
+    @property
+    def space_low(self) -> bool:
+        """Nothing that takes disk space is begun now (R21)."""
+        return self._space.low
+
+    def exhausted(self, reason: str) -> None:
+        """The store refused a write for want of space."""
+        self._space.exhausted(reason)
+
+    def wait_for_flush(self, peer: int, receiver: Receiver) -> None:
+        """`resume` it after the next flush, or when its sends no longer wait for disk space."""
+        self._waiting[peer] = receiver
 
     # -- the loop -----------------------------------------------------------------------------------------------------------------------
     async def run(self) -> None:
@@ -192,15 +199,15 @@ class Host:
             self._wanted.clear()
             stopping, flushed = self._stopping, self._flushed
             self._flushed = []
-            self._release_held()
+            if self._held and not self._space.low:
+                self.submit(())
             effects = self._engine.flush(self._clock.now(), report=self._report_due())
             # From here, not from when it is written: a commit that waits for space must not let a second report overtake the first.
             self._reporting = self._reporting or effects.checkpoint is not None or bool(effects.statistics)
             self._open_octets = self._open_sends = 0
-            if self._waiting and not self._space.low:
-                waiting, self._waiting = self._waiting, []
-                for receiver in waiting:
-                    receiver.resume()
+            if self._waiting:
+                for peer in [peer for peer in self._waiting if not self._held.octets(peer)]:
+                    self._waiting.pop(peer).resume()
             if effects.commit is not None:
                 await self._commit(effects.commit)
             else:
@@ -266,12 +273,6 @@ class Host:
             if receiver is not None:
                 receiver.deliver(mine)
 
-    def _release_held(self) -> None:
-        """Sends that waited for disk space go on when there is some."""
-        if self._held and not self._space.low:
-            held, self._held, self._held_octets = self._held, [], {}
-            self.submit(held)
-
     # -- after the commit -----------------------------------------------------------------------------------------------------------------
     def _perform(self, effects: Effects) -> None:
         for read in effects.reads:
@@ -290,23 +291,26 @@ class Host:
         return True
 
     async def _report(self, effects: Effects) -> None:
-        began = time.monotonic()
+        took = 0.0
         if effects.checkpoint is not None:
-            await self._checkpoint(effects.checkpoint)
+            took += await self._patiently(partial(self._store.checkpoint, effects.checkpoint))
         if effects.statistics:
-            await self._publish(effects)
-        took = time.monotonic() - began
-        self._next_report = max(self._next_report, began + 10 * took)
+            took += await self._patiently(partial(self._publish, effects))
+        self._next_report = max(self._next_report, time.monotonic() + 9 * took)
         self._reporting = False
         self._arm()
 
-    async def _checkpoint(self, checkpoint: Checkpoint) -> None:
+    async def _patiently(self, write: Callable[[], Coroutine[Any, Any, None]]) -> float:
+        """Do it as soon as there is disk space; how many seconds it took then."""
         while True:
+            began = time.monotonic()
             try:
-                return await self._store.checkpoint(checkpoint)
+                await write()
             except SpaceExhausted as error:
                 self._space.exhausted(str(error))
                 await asyncio.sleep(SPACE_RETRY_SECONDS)
+            else:
+                return time.monotonic() - began
 
     async def _read(self, read: Read) -> None:
         messages, complete = await self._store.read(read)
@@ -314,12 +318,7 @@ class Host:
 
     async def _janitor(self, step: Maintenance) -> None:
         """One step, however often it takes: a lock may stand in the way (R4), or the disk be full."""
-        while True:
-            try:
-                return await self._maintain(step)
-            except SpaceExhausted as error:
-                self._space.exhausted(str(error))
-                await asyncio.sleep(SPACE_RETRY_SECONDS)
+        await self._patiently(partial(self._maintain, step))
 
     async def _maintain(self, step: Maintenance) -> None:
         if isinstance(step, DropSegment):
@@ -353,6 +352,8 @@ class Host:
     def _arm(self) -> None:
         """One timer for the engine's next deadline and for the next report; while one is under way none is due."""
         delays = [] if self._reporting else [self._next_report - time.monotonic()]
+        if self._held:
+            delays.append(SPACE_RETRY_SECONDS)
         if (deadline := self._engine.next_deadline()) is not None:
             delays.append((deadline - self._clock.now()) / 1000)
         if self._timer is not None:

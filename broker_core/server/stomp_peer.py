@@ -24,6 +24,9 @@ SEND_BUFFER_LOW = 4
 PARTS_WAITING = 2
 """Parts of a large body between socket and store: 2 MiB a connection."""
 
+SPACE_POLL_SECONDS = 0.2
+"""A large body waits for disk space, and looks for it so often."""
+
 
 class StompPeer(asyncio.Protocol):
     def __init__(self, node: Node) -> None:
@@ -103,17 +106,18 @@ class StompPeer(asyncio.Protocol):
     def _submit(self, commands: list[Command]) -> None:
         host = self._node.host
         host.submit(commands)
-        if host.congested and not self._congested:
-            if self._connection.subscribed and host.held_octets(self._number):
-                self._limit_held(host.held_octets(self._number))
-                return
+        held = host.held_octets(self._number)
+        if held and self._connection.subscribed:
+            self._limit_held(held)
+        elif (held or host.congested) and not self._congested:
             self._congested = True
-            host.wait_for_flush(self)
+            host.wait_for_flush(self._number, self)
 
     def _limit_held(self, octets: int) -> None:
         """A connection with subscriptions is read on, for its ACKs; its sends may wait for disk space up to a limit (R20)."""
-        if octets > self._node.config.unconfirmed_octets_max:
-            self._connection.refuse(f"the broker has no disk space and keeps no more than {octets} octets of this connection waiting")
+        limit = self._node.config.unconfirmed_octets_max
+        if octets > limit:
+            self._connection.refuse(f"the broker has no disk space and keeps no more than {limit} octets of this connection waiting")
 
     def resume(self) -> None:
         self._congested = False
@@ -149,7 +153,10 @@ class StompPeer(asyncio.Protocol):
                     await self._finish_body(event)
                 else:
                     self._submit([event])
-        except SpaceExhausted:
+        except SpaceExhausted as error:
+            if not self._node.host.space_low:
+                self._node.host.exhausted(str(error))
+            self._later.clear()
             self._connection.refuse("the broker has no disk space for this message; send it again later")
         except asyncio.CancelledError:
             raise
@@ -172,6 +179,10 @@ class StompPeer(asyncio.Protocol):
 
     # -- large bodies in ----------------------------------------------------------------------------------------------------------------
     async def _store_part(self, octets: bytes) -> None:
+        while self._node.host.space_low:
+            if self._connection.subscribed:  # its ACKs could not be read while this waits
+                raise SpaceExhausted("below the minimum")
+            await asyncio.sleep(SPACE_POLL_SECONDS)
         if self._storing is None:
             self._parts = asyncio.Queue(PARTS_WAITING)
             self._storing = asyncio.create_task(self._node.store.write_body(_until_none(self._parts)))

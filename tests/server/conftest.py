@@ -28,5 +28,8 @@ def run() -> Iterator[Run]:
 
     with virtual_time(loop):
         yield run
+        for task in asyncio.all_tasks(loop):  # of a test that failed
+            task.cancel()
+        loop.run_until_complete(asyncio.sleep(1))
     loop.run_until_complete(loop.shutdown_asyncgens())
     loop.close()

@@ -235,7 +235,8 @@ class Broker:
         for queue in subscriptions:
             client.say("SUBSCRIBE", ("id", queue), ("destination", f"/queue/{queue}"), ("ack", "client-individual"))
         await turns()
-        assert client.take()[0][0] == "CONNECTED"
+        connected, *client.early = client.take()
+        assert connected[0] == "CONNECTED"
         return client
 
     async def end(self) -> None:
@@ -255,6 +256,7 @@ class Client:
         self.peer = self.wire.peer = StompPeer(broker.node)
         self.version = "1.2"
         self._taken = 0
+        self.early: list[Frame] = []
         self._parser = Parser(StompLimits(body_octets_max=1 << 30, large_body_octets=1 << 30), SERVER_COMMANDS)
         self.peer.connection_made(self.wire)
 
@@ -278,7 +280,8 @@ class Client:
         new, self._taken = bytes(self.wire.heard[self._taken :]), len(self.wire.heard)
         frames = [(section.command, section.headers, body or b"") for section, _, body in self._parser.events(new)]
         self._parser.version = self.version
-        return frames
+        early, self.early = self.early, []
+        return early + frames
 
     def commands(self) -> list[str]:
         return [frame[0] for frame in self.take()]
