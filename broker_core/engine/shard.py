@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from heapq import heappop, heappush
+from heapq import heapify, heappop, heappush
 from typing import Any
 
 from .destination import Destination, Lane
@@ -61,15 +61,27 @@ class Batch:
 class Timers:
     """One heap of deadlines. An entry whose message has moved on meanwhile is ignored when due."""
 
-    __slots__ = ("_heap", "_serial")
+    __slots__ = ("_heap", "_serial", "_sweep_at")
+
+    SWEEP_AT = 1024
 
     def __init__(self) -> None:
         self._heap: list[tuple[int, int, Cursor, Message]] = []
         self._serial = 0
+        self._sweep_at = self.SWEEP_AT
 
     def add(self, due: int, cursor: Cursor, message: Message) -> None:
         self._serial += 1
         heappush(self._heap, (due, self._serial, cursor, message))
+        if len(self._heap) >= self._sweep_at:
+            self._sweep()
+
+    def _sweep(self) -> None:
+        """Forget messages that were settled before their time: else each with a time to live is kept until it has passed. At twice the size
+        of what was left last time, so that an entry is looked at about once."""
+        self._heap = [entry for entry in self._heap if not entry[2].progress.is_settled(entry[3].position)]
+        heapify(self._heap)
+        self._sweep_at = max(2 * len(self._heap), self.SWEEP_AT)
 
     def pop_due(self, now: int) -> tuple[Cursor, Message] | None:
         if self._heap and self._heap[0][0] <= now:
