@@ -30,5 +30,5 @@ def settle_now(shard: Shard, cursor: Cursor, message: Message, outcome: Outcome)
 
 
 def forget_failures(cursor: Cursor, position: int) -> None:
-    if cursor.failures and cursor.failures.pop(position, 0):
+    if cursor.failures and cursor.failures.pop(position, 0) and cursor.stored:
         cursor.failures_changed[position] = None

@@ -128,7 +128,8 @@ def _purge_cursor(shard: Shard, cursor: Cursor) -> int:
     cursor.loaded = tail
     for position in [p for p in cursor.failures if p not in set(kept)]:
         del cursor.failures[position]
-        cursor.failures_changed[position] = None
+        if cursor.stored:
+            cursor.failures_changed[position] = None
     first = cursor.progress.floor
     for stop in [*kept, tail]:
         for low, high in list(cursor.progress.unsettled(first, stop - 1)):

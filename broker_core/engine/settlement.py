@@ -117,9 +117,9 @@ def fail(shard: Shard, cursor: Cursor, message: Message) -> None:
         return
     position = message.position
     cursor.failures[position] = message.failures
-    cursor.failures_changed[position] = None
-    shard.change(cursor)
     if cursor.stored:
+        cursor.failures_changed[position] = None
+        shard.change(cursor)
         shard.batch.failures.append((cursor.subscription.number, cursor.index, position, message.failures))
         if message.header.reliability == Reliability.ASSURED:
             shard.batch.synchronous = True
