@@ -9,10 +9,8 @@ import subprocess
 import sys
 import time
 
-import pytest
-
 from tests.support.clients import Connection, ConnectionLost
-from tests.support.service import REPOSITORY, STOP_SECONDS_MAX, Service, is_running
+from tests.support.service import REPOSITORY, STOP_SECONDS_MAX, Service, await_true, is_running
 
 ROLES = ("postgres", "node", "worker", "beat", "web")
 
@@ -41,14 +39,14 @@ def test_a_second_run_in_the_same_home_is_refused_in_a_sentence(service: Service
     assert service.is_ready()
 
 
-@pytest.mark.parametrize("role", ["node", "worker", "beat", "web", "postgres"])
-def test_what_dies_is_restarted(role: str) -> None:
+def test_what_dies_is_restarted_and_the_service_is_ready_only_when_it_serves() -> None:
     with Service() as running:
-        before = running.kill(role)
-        assert running.await_pid(role) != before
-        running.await_ready()
-        with Connection(running.stomp_port) as connection:
-            connection.confirmed("SEND", {"destination": "/queue/after", "persistent": "true"}, b"x")
+        for role in reversed(ROLES):
+            before = running.kill(role)
+            await_true(lambda role=role, before=before: running.pid(role) not in (None, before), 60, f"{role} is not restarted")
+            running.await_ready()
+            with Connection(running.stomp_port) as connection:
+                connection.confirmed("SEND", {"destination": f"/queue/after.{role}", "persistent": "true"}, b"x")
 
 
 LEVELS = ("best-effort", "express", "reliable-np", "reliable", "assured")
