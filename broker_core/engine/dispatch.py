@@ -20,11 +20,16 @@ def dispatch(shard: Shard, subscription: Subscription) -> None:
     hungry = subscription.hungry
     if subscription.destination.state & Direction.CONSUMERS:
         return
+    shared: Cursor | None = None
+    share = turns = 0
     while hungry:
         cursor = _foremost(subscription)
         if cursor is None:
             break
-        share = -(-cursor.deliverable // len(hungry))
+        if cursor is not shared or not turns:
+            shared, turns = cursor, len(hungry)
+            share = -(-cursor.deliverable // turns)
+        turns -= 1
         link = hungry.popleft()
         if _may_receive(shard, link):
             _deliver(shard, link, cursor, min(share, link.credit, shard.limits.link_unsettled - len(link.unsettled)))
