@@ -25,7 +25,11 @@ BACKLOG = 1024
 
 
 class Peer(Protocol):
-    def shut(self, sentence: str) -> None: ...
+    def shut(self, sentence: str) -> None:
+        """Say why, and close when that is read."""
+
+    def sever(self) -> None:
+        """Close at once."""
 
     def hold(self) -> None:
         """Read nothing more."""
@@ -53,6 +57,7 @@ class Node:
             part_octets_max=config.body_chunk_octets,
             unconfirmed_max=config.unconfirmed_sends_max,
             unconfirmed_octets_max=config.unconfirmed_octets_max,
+            connect_ms_max=config.login_seconds * 1000,
         )
         self.stomp_sections = SectionMemory()
         self._peers: set[Peer] = set()
@@ -108,7 +113,8 @@ class Node:
             peer.hold()
 
     async def close(self, sentence: str) -> None:
-        """Tell every peer and close it once its outputs are flushed."""
+        """Tell every peer and close it once its outputs are flushed; those that do not read them within a second, as they are: behind
+        them is no node any more."""
         self.quiesce()
         for peer in list(self._peers):
             peer.shut(sentence)
@@ -116,6 +122,8 @@ class Node:
             if not self._peers:
                 return
             await asyncio.sleep(0.05)
+        for peer in list(self._peers):
+            peer.sever()
 
 
 def _tls(config: BrokerConfig) -> ssl.SSLContext:

@@ -6,14 +6,14 @@ import asyncio
 import logging
 from collections import deque
 from collections.abc import AsyncIterator
-from typing import cast
+from typing import Any, cast
 
 from broker_core.engine.commands import Command, Send, Start, Stop
-from broker_core.engine.effects import Delivered, Output
+from broker_core.engine.effects import Confirmed, Delivered, Output
 from broker_core.engine.message import VOLATILE, StoredBody
 from broker_core.stomp.login import Login
 from broker_core.stomp.connection import BodyPart, Connection, Event
-from broker_core.store import SpaceExhausted
+from broker_core.store import BodyMissing, SpaceExhausted
 
 from .listening import Node
 
@@ -26,6 +26,14 @@ PARTS_WAITING = 2
 
 SPACE_POLL_SECONDS = 0.2
 """A large body waits for disk space, and looks for it so often."""
+
+CLOSE_SECONDS = 10.0
+"""What is written last must have been read by then; a peer that reads nothing would else keep its connection for ever."""
+UNREAD_OCTETS_MAX = 4 << 20
+"""Receipts that wait behind a full send buffer. Beyond, the peer is not read from: it would make us keep ever more of them. More than the
+receipts of 65,535 ACKs, the largest prefetch, so that a client that reads and acknowledges in turn always gets on."""
+RECEIPT_OCTETS = 24
+"""A RECEIPT frame without its receipt-id's value."""
 
 
 class StompPeer(asyncio.Protocol):
@@ -51,6 +59,10 @@ class StompPeer(asyncio.Protocol):
         self._reading = True
         self._congested = False
         self._held = False
+        self._stopped = False
+        """The engine was told to deliver nothing."""
+        self._unread = 0
+        self._severing: asyncio.TimerHandle | None = None
 
     # -- socket -------------------------------------------------------------------------------------------------------------------------
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -86,8 +98,11 @@ class StompPeer(asyncio.Protocol):
         for task in (self._chain, self._storing, self._streaming):
             if task is not None:
                 task.cancel()
-        if self._timer is not None:
-            self._timer.cancel()
+        for timer in (self._timer, self._severing):
+            if timer is not None:
+                timer.cancel()
+        self._later.clear()
+        self._outgoing.clear()
         lost = self._connection.receive_eof(self._node.clock.now())
         if lost:
             self._node.host.submit(cast("list[Command]", lost))
@@ -96,11 +111,20 @@ class StompPeer(asyncio.Protocol):
 
     def pause_writing(self) -> None:
         self._writable.clear()
-        self._node.host.submit([Stop(self._number)])
+        self._stop_or_start()
 
     def resume_writing(self) -> None:
         self._writable.set()
-        self._node.host.submit([Start(self._number)])
+        self._unread = 0
+        self._stop_or_start()
+        self._regulate()
+
+    def _stop_or_start(self) -> None:
+        """What the engine delivers while nothing can leave would only wait here, beyond every bound that links have."""
+        stopped = self._streaming is not None or not self._writable.is_set()
+        if stopped != self._stopped and self._transport is not None:
+            self._stopped = stopped
+            self._node.host.submit([Stop(self._number) if stopped else Start(self._number)])
 
     # -- to the engine ------------------------------------------------------------------------------------------------------------------
     def _submit(self, commands: list[Command]) -> None:
@@ -128,7 +152,8 @@ class StompPeer(asyncio.Protocol):
         transport = self._transport
         if transport is None or transport.is_closing():
             return
-        reading = not (self._held or self._congested or self._connection.wants_pause or self._chain is not None)
+        waiting = self._held or self._congested or self._chain is not None or self._unread > UNREAD_OCTETS_MAX
+        reading = not (waiting or self._connection.wants_pause)
         if reading != self._reading:
             self._reading = self._connection.listening = reading
             if reading:
@@ -171,11 +196,12 @@ class StompPeer(asyncio.Protocol):
         account, problem = await self._node.accounts.check(login.login, login.passcode, self._remote)
         if account is None:
             self._node.metrics.refused_logins += 1
-            log.warning("Login of %r from %s refused: %s", login.login, self._remote, problem)
+            log.warning("Login of %r from %s refused: %s", login.login[:80], self._remote, problem)
             self._connection.reject(problem)
             return
         session = f"{self._node.instance}-{self._number}"
         self._later.extendleft(reversed(self._connection.accept(account, session, self._node.clock.now())))
+        self._arm()
 
     # -- large bodies in ----------------------------------------------------------------------------------------------------------------
     async def _store_part(self, octets: bytes) -> None:
@@ -186,29 +212,39 @@ class StompPeer(asyncio.Protocol):
         if self._storing is None:
             self._parts = asyncio.Queue(PARTS_WAITING)
             self._storing = asyncio.create_task(self._node.store.write_body(_until_none(self._parts)))
-        put = asyncio.ensure_future(self._parts.put(octets))
-        await asyncio.wait({put, self._storing}, return_when=asyncio.FIRST_COMPLETED)
-        if not put.done():  # the store gave up
-            put.cancel()
-            await self._storing
+            self._storing.add_done_callback(self._stored)
+        await self._put(octets)
+
+    def _stored(self, storing: asyncio.Task[int]) -> None:
+        """The store may fail between two parts, when nobody waits for it, or after the connection is gone."""
+        error = None if storing.cancelled() else storing.exception()
+        if error is not None and not isinstance(error, SpaceExhausted):
+            self._node.host.fail(error)
 
     async def _finish_body(self, send: Send) -> None:
         assert self._storing is not None, "a large body's Send comes after its parts"
-        await self._store_part_end()
+        await self._put(None)
         body = await self._storing
         self._storing = None
         send.message.body = StoredBody(body, send.message.size - len(send.message.header.octets))
         self._submit([send])
 
-    async def _store_part_end(self) -> None:
+    async def _put(self, part: bytes | None) -> None:
+        """Hand a part to the store; None: that was the last. Raises what the store gave up for."""
         assert self._storing is not None
-        put = asyncio.ensure_future(self._parts.put(None))
-        await asyncio.wait({put, self._storing}, return_when=asyncio.FIRST_COMPLETED)
-        put.cancel()
+        put = asyncio.ensure_future(self._parts.put(part))
+        try:
+            await asyncio.wait({put, self._storing}, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            put.cancel()
+        if self._storing.done():
+            await self._storing
 
     # -- from the engine ----------------------------------------------------------------------------------------------------------------
     def deliver(self, outputs: list[Output]) -> None:
         self._connection.send(outputs, self._node.clock.now())
+        if not self._writable.is_set():
+            self._unread += sum(_receipt_octets(output.token) for output in outputs if output.__class__ is Confirmed)
         self._flush()
         for output in outputs:
             if output.__class__ is Delivered:
@@ -230,8 +266,12 @@ class StompPeer(asyncio.Protocol):
                 self._outgoing.append(piece)
                 if self._streaming is None:
                     self._streaming = asyncio.create_task(self._stream())
-        if self._connection.wants_close and self._streaming is None:
-            transport.close()
+                    self._stop_or_start()
+        if self._connection.wants_close:
+            if self._severing is None:
+                self._severing = asyncio.get_running_loop().call_later(CLOSE_SECONDS, self.sever)
+            if self._streaming is None:
+                transport.close()
 
     async def _stream(self) -> None:
         """Large bodies out, chunk by chunk, at the socket's pace."""
@@ -244,10 +284,14 @@ class StompPeer(asyncio.Protocol):
                 await self._stream_body(piece)
         except asyncio.CancelledError:
             raise
+        except BodyMissing as error:  # settled and dropped meanwhile (purged, expired); its frame has begun and cannot end
+            log.warning("Connection %d from %s is closed: %s", self._number, self._remote, error)
+            self.sever()
         except Exception as error:  # noqa: BLE001  # as above
             self._node.host.fail(error)
         finally:
             self._streaming = None
+            self._stop_or_start()
         self._flush()
 
     async def _stream_body(self, body: StoredBody) -> None:
@@ -260,11 +304,15 @@ class StompPeer(asyncio.Protocol):
 
     # -- time ---------------------------------------------------------------------------------------------------------------------------
     def _arm(self) -> None:
-        """One timer. The deadline only recedes with traffic, so it is looked at again when it fires."""
+        """One timer. The deadline only recedes with traffic, so it is looked at again when it fires; but for the login, after which it is another."""
+        if self._timer is not None:
+            self._timer.cancel()
         deadline = self._connection.next_deadline()
-        now = self._node.clock.now()
-        delay = 1.0 if deadline is None else max((deadline - now) / 1000, 0.01)
-        self._timer = asyncio.get_running_loop().call_later(min(delay, 60.0), self._tick)
+        if deadline is None:
+            self._timer = None
+            return
+        delay = max((deadline - self._node.clock.now()) / 1000, 0.01)
+        self._timer = asyncio.get_running_loop().call_later(delay, self._tick)
 
     def _tick(self) -> None:
         events = self._connection.tick(self._node.clock.now())
@@ -282,6 +330,16 @@ class StompPeer(asyncio.Protocol):
         """The node stops: say why and close."""
         self._connection.refuse(sentence)
         self._flush()
+
+    def sever(self) -> None:
+        """Close at once, whatever the peer has not read."""
+        if self._transport is not None:
+            self._transport.abort()
+
+
+def _receipt_octets(token: Any) -> int:
+    receipt = token if isinstance(token, bytes) else token.receipt
+    return RECEIPT_OCTETS + len(receipt or b"")
 
 
 async def _until_none(parts: asyncio.Queue[bytes | None]) -> AsyncIterator[bytes]:

@@ -1,0 +1,225 @@
+"""Large bodies (R16): in, part by part, before their message; out, chunk by chunk, at the socket's pace."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from broker_core.store import CommitLost
+from broker_core.store.memory_tables import Fault
+
+from .conftest import Run
+from .rig import Broker, turns
+
+LARGE = bytes(range(256)) * 1000
+SIZES = {"large_body_octets": 4096, "body_chunk_octets": 65_536}
+
+
+def test_a_store_that_loses_a_body_ends_the_run_and_confirms_nothing(run: Run) -> None:
+    async def story() -> None:
+        broker = await Broker(**SIZES).start()
+        client = await broker.client()
+        broker.faults["write_body"] = [Fault.LOST]
+        client.send(LARGE, "1")
+        with pytest.raises(CommitLost):
+            await asyncio.wait_for(broker.running, 10)
+        assert client.take() == []
+        await broker.end()
+
+    run(story())
+
+
+def test_a_store_that_fails_between_two_parts_ends_the_run_at_once(run: Run) -> None:
+    async def story() -> None:
+        broker = await Broker(**SIZES).start()
+        client = await broker.client()
+        broker.faults["write_body"] = [Fault.LOST]
+        client.octets(b"SEND\ndestination:/queue/q\ncontent-length:1000000\n\n" + LARGE[:100_000])
+        with pytest.raises(CommitLost):
+            await asyncio.wait_for(broker.running, 10)
+        await broker.end()
+
+    run(story())
+
+
+def test_a_body_without_room_closes_its_connection_and_no_other(run: Run) -> None:
+    async def story() -> None:
+        broker = await Broker(**SIZES).start()
+        client, other = await broker.client(), await broker.client()
+        broker.faults["write_body"] = [Fault.FULL]
+        client.send(LARGE, "1")
+        client.send(b"after", "2")
+        await turns()
+        assert client.commands() == ["ERROR"]
+        assert client.wire.gone
+        assert broker.space.low
+        await asyncio.sleep(3)
+        broker.space.look()
+        other.send(b"m", "1")
+        await turns()
+        assert other.receipts() == ["1"]
+        await broker.end()
+
+    run(story())
+
+
+def test_a_connection_cut_within_a_body_leaves_no_message_and_no_task(run: Run) -> None:
+    async def story() -> None:
+        broker = await Broker(**SIZES).start()
+        client = await broker.client()
+        tasks = asyncio.all_tasks()
+        client.octets(b"SEND\ndestination:/queue/q\ncontent-length:1000000\n\n" + LARGE)
+        await turns()
+        client.wire.lose()
+        await turns()
+        assert "queue/q" not in broker.engine.shard.destinations
+        assert asyncio.all_tasks() == tasks
+        await broker.end()
+
+    run(story())
+
+
+def test_a_connection_cut_while_the_store_is_slow_leaves_no_task(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def story() -> None:
+        broker = await Broker(**SIZES).start()
+        client = await broker.client()
+
+        async def stuck(_chunks):
+            await asyncio.get_running_loop().create_future()
+
+        monkeypatch.setattr(broker.store, "write_body", stuck)
+        tasks = asyncio.all_tasks()
+        client.octets(b"SEND\ndestination:/queue/q\ncontent-length:1000000\n\n" + LARGE)
+        await turns()
+        assert client.wire.paused, "a slow store is not sent more parts than it takes"
+        client.wire.lose()
+        await turns()
+        assert asyncio.all_tasks() == tasks
+        await broker.end()
+
+    run(story())
+
+
+def test_the_body_is_stored_before_its_message_and_frames_behind_it_keep_their_order(run: Run) -> None:
+    async def story() -> None:
+        broker = await Broker(**SIZES).start()
+        client = await broker.client("q")
+        client.send(b"before", "1")
+        client.send(LARGE, "2")
+        client.send(b"after", "3")
+        await turns(200)
+        frames = client.take()
+        assert [h["receipt-id"] for command, h, _ in frames if command == "RECEIPT"] == ["1", "2", "3"]
+        assert [body for command, _, body in frames if command == "MESSAGE"] == [b"before", LARGE, b"after"]
+        (_epoch, chunks), = broker.database.tables.bodies.values()
+        assert b"".join(chunks) == LARGE
+        await broker.end()
+
+    run(story())
+
+
+def test_a_link_that_waits_for_a_body_delays_no_other_connection(run: Run) -> None:
+    async def story() -> None:
+        broker = await Broker(**SIZES).start()
+        waiting, producer, other = await broker.client("large"), await broker.client(), await broker.client("small")
+        door = broker.store.shut("read_body")
+        producer.send(LARGE, "1", "large")
+        producer.send(b"m", "2", "small")
+        await turns(200)
+        assert [frame[2] for frame in other.take()] == [b"m"]
+        assert waiting.take() == []
+        door.set()
+        await turns(200)
+        assert [frame[2] for frame in waiting.take()] == [LARGE]
+        await broker.end()
+
+    run(story())
+
+
+def test_while_a_body_is_streamed_nothing_more_piles_up_behind_it(run: Run) -> None:
+    async def story() -> None:
+        broker = await Broker(**SIZES).start()
+        consumer, producer = await broker.client(), await broker.client()
+        consumer.say("SUBSCRIBE", ("id", "1"), ("destination", "/queue/q"), ("ack", "auto"), ("prefetch-count", "10"))
+        door = broker.store.shut("read_body")
+        producer.send(LARGE, "0")
+        await turns(200)
+        for number in range(1, 50):
+            producer.send(b"%d" % number, str(number))
+            await asyncio.sleep(0.2)
+        assert len(consumer.peer._outgoing) <= 3
+        door.set()
+        await asyncio.sleep(5)
+        assert [frame[2] for frame in consumer.take()] == [LARGE, *(b"%d" % n for n in range(1, 50))]
+        await broker.end()
+
+    run(story())
+
+
+def test_a_slow_socket_pauses_the_stream(run: Run) -> None:
+    async def story() -> None:
+        broker = await Broker(**SIZES).start()
+        consumer, producer = await broker.client("q"), await broker.client()
+        consumer.wire.reads, consumer.wire.high = False, 70_000
+        producer.send(LARGE, "1")
+        await turns(200)
+        assert len(consumer.wire.waiting) <= 200_000
+        consumer.wire.read_all()
+        await turns(200)
+        assert [frame[2] for frame in consumer.take()] == [LARGE]
+        await broker.end()
+
+    run(story())
+
+
+def test_a_body_that_is_gone_closes_the_connection_in_whose_frame_it_was_and_no_other(run: Run) -> None:
+    async def story() -> None:
+        broker = await Broker(**SIZES).start()
+        producer, other = await broker.client(), await broker.client()
+        producer.send(LARGE, "1")
+        await turns(200)
+        broker.database.tables.bodies.clear()
+        consumer = await broker.client("q")
+        await turns()
+        assert consumer.wire.gone
+        assert not broker.running.done()
+        other.send(b"m", "1")
+        await turns()
+        assert other.receipts() == ["1"]
+        await broker.end()
+
+    run(story())
+
+
+def test_a_consumer_lost_within_a_body_leaves_no_task_and_the_message_goes_to_another(run: Run) -> None:
+    async def story() -> None:
+        broker = await Broker(**SIZES).start()
+        consumer, producer = await broker.client("q"), await broker.client()
+        consumer.wire.reads, consumer.wire.high = False, 70_000
+        tasks = asyncio.all_tasks()
+        producer.send(LARGE, "1")
+        await turns(200)
+        consumer.wire.lose()
+        await turns()
+        assert asyncio.all_tasks() == tasks
+        second = await broker.client("q")
+        await turns(200)
+        assert [frame[2] for frame in second.take()] == [LARGE]
+        await broker.end()
+
+    run(story())
+
+
+def test_a_dead_consumer_is_closed_although_a_body_waits_for_its_socket(run: Run) -> None:
+    async def story() -> None:
+        broker = await Broker(**SIZES).start()
+        consumer, producer = await broker.client("q", **{"heart-beat": "1000,0"}), await broker.client()
+        consumer.wire.reads, consumer.wire.high = False, 70_000
+        producer.send(LARGE, "1")
+        await turns(200)
+        await asyncio.sleep(30)
+        assert consumer.wire.gone
+        await broker.end()
+
+    run(story())
