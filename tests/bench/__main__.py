@@ -67,7 +67,7 @@ def measure(chosen: argparse.Namespace) -> int:
             rows += done
         if chosen.write:
             report.write(rows, about)
-    return int(failed or not all(row.kept for row in rows))
+    return int(failed or any(row.kept is False for row in rows))
 
 
 if __name__ == "__main__":

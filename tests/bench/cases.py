@@ -53,11 +53,12 @@ def compare(
 
     ours, peer = bench.alternate(measure)
     notes.append(f"node {bench.ours.resident_octets('node', peak=True) / MIB:.0f} MiB at most")
-    reached = (
-        bool(peer) and (statistics.median(peer) / statistics.median(ours) if lower_is_better else statistics.median(ours) / statistics.median(peer)) >= ratio
-    )
+    reached = None
+    if peer:
+        part = statistics.median(ours) / statistics.median(peer)
+        reached = (1 / part if lower_is_better else part) >= ratio
     must = "not slower" if lower_is_better else f"{ratio:g} x"
-    return [Row(title, unit, ours, must, reached and real, aim, peer, notes, decimals=2 if lower_is_better else 0)]
+    return [Row(title, unit, ours, must, reached if real else False, aim, peer, notes, decimals=2 if lower_is_better else 0)]
 
 
 def assured(bench: Bench) -> list[Row]:

@@ -12,6 +12,7 @@ from tests.support.service import REPOSITORY
 
 DOCUMENT = REPOSITORY / "docs" / "benchmarks.md"
 BEGIN, END = "<!-- measured: begin (make bench writes what follows) -->", "<!-- measured: end -->"
+KEPT = {True: "yes", False: "**no**", None: "unknown"}
 HEAD = ["| work (1 KiB) | ours | peer | ratio | must | kept | aim | notes | measured |", "|---|---|---|---|---|---|---|---|---|"]
 
 
@@ -20,7 +21,7 @@ def lines(rows: list[Row]) -> list[str]:
     today = dt.datetime.now(dt.UTC).date().isoformat()
     return [
         f"| {row.title} | {_figures(row.ours, row)} | {_figures(row.peer, row) if row.peer else '-'} "
-        f"| {f'{row.ratio:.2f}' if row.ratio is not None else '-'} | {row.must} | {'yes' if row.kept else '**no**'} | {row.aim or '-'} "
+        f"| {f'{row.ratio:.2f}' if row.ratio is not None else '-'} | {row.must} | {KEPT[row.kept]} | {row.aim or '-'} "
         f"| {'; '.join(row.notes)} | {today} {commit()} |"
         for row in rows
     ]

@@ -29,8 +29,8 @@ class Row:
     unit: str
     ours: list[float]
     must: str
-    kept: bool
-    """The figure is what it must be."""
+    kept: bool | None
+    """The figure is what it must be; None: unknown, because the peer did not run."""
     aim: str = ""
     peer: list[float] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
