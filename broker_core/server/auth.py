@@ -50,6 +50,8 @@ class Accounts:
 
 def _is_loopback(remote: str) -> bool:
     try:
-        return ipaddress.ip_address(remote).is_loopback
+        address = ipaddress.ip_address(remote)
     except ValueError:
         return False
+    mapped = address.ipv4_mapped if isinstance(address, ipaddress.IPv6Address) else None  # a socket on :: shows IPv4 clients so
+    return (mapped or address).is_loopback

@@ -18,7 +18,7 @@ from broker_core.engine.commands import Control
 from broker_core.engine.destination import Settings
 from broker_core.engine.effects import Effects
 from broker_core.scram import Verifier
-from broker_core.store import CommitLost
+from broker_core.store import CommitLost, SpaceExhausted
 from broker_core.store.lease import Lease
 from broker_core.store.operators import OperatorTables
 from broker_core.store.postgres import PostgresStore
@@ -48,7 +48,7 @@ async def serve(config: BrokerConfig, stop: asyncio.Event, ready: Callable[[], N
         began = time.monotonic()
         try:
             await _term(config, name, stop, ready)
-        except (CommitLost, psycopg.Error, OSError) as error:
+        except (CommitLost, SpaceExhausted, psycopg.Error, OSError) as error:
             if time.monotonic() - began > RETRY_SECONDS[-1]:
                 failures = 0
             delay = RETRY_SECONDS[min(failures, len(RETRY_SECONDS) - 1)]
@@ -110,7 +110,10 @@ async def _stand_by(name: str, operators: OperatorTables) -> None:
     started_at = time.time()
     while True:
         await asyncio.sleep(STATUS_SECONDS)
-        await operators.write_status(name, 0, "standby", started_at, {}, {})
+        try:
+            await operators.write_status(name, 0, "standby", started_at, {}, {})
+        except SpaceExhausted as error:  # the holder says so, too; standing by goes on
+            log.warning("The status of this node cannot be written: %s", error)
 
 
 class _Term:
@@ -139,13 +142,12 @@ class _Term:
         running = asyncio.create_task(self._host.run(), name="host")
         beside = (self._watch_lease(), self._tell_status(), self._take_requests(), self._measure_lag())
         tasks = [running, *(asyncio.create_task(work) for work in beside)]
+        stopping = asyncio.create_task(stop.wait())
         try:
             await self._node.listen(StompPeer)
             log.info("Serving epoch %d: recovered in %.2f s, %d ledger rows replayed", self._lease.epoch, time.monotonic() - began, len(found.ledger))
             ready()
-            stopping = asyncio.create_task(stop.wait())
             await asyncio.wait({stopping, *tasks}, return_when=asyncio.FIRST_COMPLETED)
-            stopping.cancel()
             for task in tasks:
                 if task.done():
                     task.result()
@@ -153,9 +155,10 @@ class _Term:
         finally:
             await self._node.close("the broker is stepping down; connect again")
             accounts.close()
+            stopping.cancel()
             for task in tasks:
                 task.cancel()
-            await asyncio.gather(*tasks, return_exceptions=True)
+            await asyncio.gather(stopping, *tasks, return_exceptions=True)
 
     async def _drain(self, running: asyncio.Task[None]) -> None:
         """Planned shutdown: no new connections; what was taken in is committed and answered; then everyone is told and closed."""
@@ -170,11 +173,12 @@ class _Term:
     # -- beside the host ----------------------------------------------------------------------------------------------------------------
     async def _watch_lease(self) -> None:
         await self._lease.lost.wait()
-        raise CommitLost("the lease is lost")
+        error = CommitLost("the lease is lost")
+        self._host.fail(error)  # and with it whoever waits for the host, as a drain does
+        raise error
 
     async def _tell_status(self) -> None:
-        await self._operators.forget_nodes()
-        await self._operators.forget_destroyed()
+        forgotten = False
         while True:
             self._space.look()
             metrics = self._metrics.as_dict() | {
@@ -184,7 +188,14 @@ class _Term:
                 **self._host.gauges(),
             }
             listeners = self._node.listeners
-            await self._operators.write_status(self._name, self._lease.epoch, "active", self._started_at, listeners, metrics)
+            try:
+                if not forgotten:
+                    await self._operators.forget_nodes()
+                    await self._operators.forget_destroyed()
+                    forgotten = True
+                await self._operators.write_status(self._name, self._lease.epoch, "active", self._started_at, listeners, metrics)
+            except SpaceExhausted as error:  # operators see the last status grow old
+                self._space.exhausted(str(error))
             await asyncio.sleep(STATUS_SECONDS)
 
     async def _take_requests(self) -> None:
@@ -203,7 +214,12 @@ class _Term:
     async def _trim_ledger(self) -> None:
         """Ledger segments beyond age or size go (R26)."""
         before = int(time.time() * 1000) - self._config.ledger_retention_days * 86_400_000
-        dropped = await self._store.trim_ledger(before, self._config.ledger_octets_max)
+        try:
+            dropped = await self._store.trim_ledger(before, self._config.ledger_octets_max)
+        except SpaceExhausted as error:
+            self._space.exhausted(str(error))
+            log.warning("The ledger is trimmed when it is asked for the next time: %s", error)
+            return
         if dropped:
             log.info("Dropped %d ledger segments beyond their age or size", dropped)
 

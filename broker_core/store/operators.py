@@ -3,6 +3,7 @@ none of it is needed to keep a promise."""
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Sequence
 from operator import attrgetter
@@ -14,7 +15,7 @@ from psycopg.rows import TupleRow
 
 from broker_core.engine.effects import DestinationStatistics
 
-from . import CommitLost
+from . import CommitLost, SpaceExhausted
 from .arrays import integers, texts
 from .lease import connect
 
@@ -47,12 +48,14 @@ _RETIRE = "DELETE FROM surety.node_status WHERE shard = %s AND node = %s"
 
 
 class OperatorTables:
-    """Each call reconnects once if its connection was lost; a second failure is CommitLost: the database is gone."""
+    """Each call reconnects once if its connection was lost; a second failure is CommitLost: the database is gone. Without disk space writes
+    raise SpaceExhausted: that is no reason to step down (R21)."""
 
     def __init__(self, dsn: str, shard: int = 0) -> None:
         self._dsn = dsn
         self._shard = shard
         self._connection: AsyncConnection[Any] | None = None
+        self._connecting = asyncio.Lock()
 
     async def close(self) -> None:
         if self._connection is not None:
@@ -97,11 +100,18 @@ class OperatorTables:
     async def _execute(self, statement: str, values: Sequence[Any]) -> list[TupleRow]:
         for attempt in (1, 2):
             try:
-                if self._connection is None or self._connection.broken:
-                    self._connection = await connect(self._dsn)
-                cursor = await self._connection.execute(statement.encode(), values)
+                connection = await self._connected()
+                cursor = await connection.execute(statement.encode(), values)
                 return await cursor.fetchall() if cursor.description else []
+            except psycopg.errors.DiskFull as error:
+                raise SpaceExhausted(str(error).strip()) from error
             except psycopg.OperationalError as error:
                 if attempt == 2:
                     raise CommitLost(f"the database does not answer: {error}") from error
         raise AssertionError("unreachable")
+
+    async def _connected(self) -> AsyncConnection[Any]:
+        async with self._connecting:  # status, statistics and logins may all find it lost at the same moment
+            if self._connection is None or self._connection.broken:
+                self._connection = await connect(self._dsn)
+            return self._connection

@@ -1,0 +1,253 @@
+"""One term of a node: operators' requests, the status, the drain, and ends in bad order. The lease, the database's operator tables and the
+listening sockets are the edge of this world."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from broker_core.config import BrokerConfig
+from broker_core.server import supervisor
+from broker_core.server.host import Host
+from broker_core.server.listening import Node
+from broker_core.store import CommitLost, SpaceExhausted
+from broker_core.store.memory import MemoryDatabase
+from broker_core.store.memory_tables import Fault
+
+from .conftest import Run
+from .rig import START, Broker, Client, Door, Lease, Store, turns
+
+
+class HeldLease(Lease):
+    epoch, clock_ms, acquired_monotonic = 1, START, 1.0
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.lost = asyncio.Event()
+
+
+class Operators:
+    def __init__(self) -> None:
+        self.statuses: list[dict[str, Any]] = []
+        self.retired: list[str] = []
+        self.full = 0
+
+    async def write_status(self, _node: str, _epoch: int, _role: str, _at: float, _listeners: dict[str, bool], metrics: dict[str, Any]) -> None:
+        if self.full:
+            self.full -= 1
+            raise SpaceExhausted("no room, by choice")
+        self.statuses.append(metrics)
+
+    async def write_statistics(self, _rows: Any) -> None:
+        pass
+
+    async def forget_nodes(self) -> None:
+        pass
+
+    async def forget_destroyed(self) -> None:
+        pass
+
+    async def data_folder(self) -> str:
+        return ""
+
+    async def retire(self, node: str) -> None:
+        self.retired.append(node)
+
+
+class Term(Broker):
+    """The supervisor's term instead of the rig's own host and node."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        super().__init__(MemoryDatabase())
+        self.lease, self.operators, self.stop = HeldLease(), Operators(), asyncio.Event()
+        self.trims: list[tuple[int, int]] = []
+        accounts: Any = self.accounts
+
+        async def listen(node: Node, _protocol: Any) -> None:
+            self.node = node
+
+        async def trim(before: int, octets_max: int) -> int:
+            self.trims.append((before, octets_max))
+            return await Store.trim_ledger(self.store, before, octets_max)
+
+        monkeypatch.setattr(Node, "listen", listen)
+        monkeypatch.setattr(supervisor, "Accounts", lambda _source: accounts)
+        monkeypatch.setattr(Door, "close", lambda _door: None, raising=False)
+        monkeypatch.setattr(self.store, "trim_ledger", trim)
+        store: Any = self.store
+        lease: Any = self.lease
+        operators: Any = self.operators
+        self.term = supervisor._Term(BrokerConfig(), "test", lease, store, operators)
+
+    async def start(self, _limits: Any = None) -> Term:
+        ready = asyncio.Event()
+        self.running = asyncio.create_task(self.term.serve(self.stop, ready.set))
+        await ready.wait()
+        await turns()
+        self.host: Host = self.term._host
+        return self
+
+
+def test_a_lease_lost_ends_the_term(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def story() -> None:
+        term = await Term(monkeypatch).start()
+        client = await term.client()
+        term.lease.lost.set()
+        with pytest.raises(CommitLost):
+            await term.running
+        assert [h["message"] for _, h, _ in client.take()] == ["the broker is stepping down; connect again"]
+        assert client.wire.gone
+        await term.end()
+
+    run(story())
+
+
+def test_a_lease_lost_while_a_drain_waits_for_a_commit_ends_the_term(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def story() -> None:
+        term = await Term(monkeypatch).start()
+        client = await term.client()
+        term.store.shut("commit")
+        client.send(b"m", "1")
+        await turns()
+        term.stop.set()
+        await turns()
+        term.lease.fresh = False
+        term.lease.lost.set()
+        with pytest.raises(CommitLost):
+            await asyncio.wait_for(term.running, 30)
+        assert client.receipts() == []
+        await term.end()
+
+    run(story())
+
+
+def test_a_commit_lost_at_the_drain_ends_the_term(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def story() -> None:
+        term = await Term(monkeypatch).start()
+        client = await term.client()
+        door = term.store.shut("commit")
+        term.faults["commit"] = [Fault.LOST]
+        client.send(b"m", "1")
+        await turns()
+        term.stop.set()
+        await turns()
+        door.set()
+        with pytest.raises(CommitLost):
+            await asyncio.wait_for(term.running, 30)
+        assert client.commands() == ["ERROR"]
+        await term.end()
+
+    run(story())
+
+
+def test_a_drain_answers_what_was_taken_in_and_then_says_why_and_closes(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def story() -> None:
+        term = await Term(monkeypatch).start()
+        client, idle = await term.client(), await term.client()
+        door = term.store.shut("commit")
+        client.send(b"in flight", "1")
+        await turns()
+        client.send(b"open", "2")
+        term.stop.set()
+        await turns()
+        assert client.wire.paused, "nothing more is read"
+        late = Client(term, "127.0.0.1", reads=True)
+        await turns()
+        assert late.commands() == ["ERROR"]
+        assert client.take() == []
+        door.set()
+        await term.running
+        assert client.commands() == ["RECEIPT", "RECEIPT", "ERROR"]
+        assert [h["message"] for _, h, _ in idle.take()] == ["the broker is shutting down; connect again later"]
+        assert client.wire.gone
+        assert idle.wire.gone
+        assert [message.body for commit in term.store.commits for message in commit.messages] == [b"in flight", b"open"]
+        assert term.operators.retired == ["test"]
+        await term.end()
+
+    run(story())
+
+
+def test_a_request_polled_again_and_again_is_applied_once(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def story() -> None:
+        term = await Term(monkeypatch).start()
+        client = await term.client()
+        client.send(b"m", "1")
+        await turns()
+        submitted = 0
+        submit = term.host.submit
+
+        def counted(commands):
+            nonlocal submitted
+            submitted += len(commands)
+            submit(commands)
+
+        monkeypatch.setattr(term.host, "submit", counted)
+        door = term.store.shut("commit")
+        request = term.database.request("purge", "queue/q")
+        await asyncio.sleep(20 * supervisor.CONTROL_SECONDS)
+        assert submitted == 1
+        assert term.database.answer(request) is None
+        door.set()
+        await asyncio.sleep(3 * supervisor.CONTROL_SECONDS)
+        assert submitted == 1
+        done, result = term.database.answer(request)
+        assert done, result
+        await term.end()
+
+    run(story())
+
+
+def test_the_ledger_is_trimmed_on_request_and_a_full_disk_does_not_stop_the_node(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def story() -> None:
+        term = await Term(monkeypatch).start()
+        term.faults["trim_ledger"] = [Fault.FULL]
+        for expected in (1, 2):
+            request = term.database.request("ledger")
+            await asyncio.sleep(3 * supervisor.CONTROL_SECONDS)
+            assert len(term.trims) == expected
+            assert term.database.answer(request) is not None
+        assert term.trims[0][1] == BrokerConfig().ledger_octets_max
+        assert not term.running.done()
+        await term.end()
+
+    run(story())
+
+
+def test_a_status_refused_for_space_is_written_when_there_is_some(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def story() -> None:
+        term = await Term(monkeypatch).start()
+        before = len(term.operators.statuses)
+        term.operators.full = 5
+        await asyncio.sleep(4 * supervisor.STATUS_SECONDS)
+        assert len(term.operators.statuses) == before
+        await asyncio.sleep(10 * supervisor.STATUS_SECONDS)
+        assert not term.running.done()
+        said = term.operators.statuses[before]
+        assert said["space_low"]
+        assert "no room" in said["space_reason"]
+        assert not term.operators.statuses[-1]["space_low"]
+        await term.end()
+
+    run(story())
+
+
+def test_a_term_that_met_a_full_disk_is_followed_by_another(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def story() -> None:
+        stop, terms = asyncio.Event(), 0
+
+        async def term(*_arguments: Any) -> None:
+            nonlocal terms
+            terms += 1
+            if terms == 1:
+                raise SpaceExhausted("no room to recover")
+            stop.set()
+
+        monkeypatch.setattr(supervisor, "_term", term)
+        monkeypatch.setattr(supervisor, "RETRY_SECONDS", (0.001,))
+        await supervisor.serve(BrokerConfig(), stop, lambda: None)
+        assert terms == 2
+
+    asyncio.run(story())

@@ -1,0 +1,94 @@
+"""What the node tells operators and asks of them."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import psycopg
+import pytest
+
+from broker_core.store import CommitLost, SpaceExhausted
+from broker_core.store.operators import OperatorTables
+
+FULL = """
+CREATE FUNCTION surety.no_room() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'no room' USING ERRCODE = 'disk_full'; END $$;
+CREATE TRIGGER no_room BEFORE INSERT OR UPDATE OR DELETE ON surety.node_status EXECUTE FUNCTION surety.no_room();
+"""
+
+
+def tell(dsn: str, statement: str, *values: Any) -> list[tuple[Any, ...]]:
+    with psycopg.connect(dsn, autocommit=True) as connection:
+        cursor = connection.execute(statement.encode(), values or None)
+        return cursor.fetchall() if cursor.description else []
+
+
+def sessions(dsn: str) -> int:
+    (count,), = tell(dsn, "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()")
+    return count
+
+
+def cut(dsn: str) -> None:
+    """End every session of the database, and wait until they are gone."""
+    tell(dsn, "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()")
+
+
+async def write(operators: OperatorTables) -> None:
+    await operators.write_status("node", 1, "active", 0.0, {}, {})
+
+
+def test_a_database_that_is_gone_is_a_lost_commit() -> None:
+    with pytest.raises(CommitLost):
+        asyncio.run(write(OperatorTables("postgresql://surety@/surety?host=/nonexistent")))
+
+
+def test_a_full_disk_is_no_lost_commit(dsn: str) -> None:
+    async def story() -> None:
+        operators = OperatorTables(dsn)
+        await write(operators)
+        tell(dsn, FULL)
+        with pytest.raises(SpaceExhausted):
+            await write(operators)
+        with pytest.raises(SpaceExhausted):
+            await operators.retire("node")
+        tell(dsn, "DROP TRIGGER no_room ON surety.node_status")
+        await write(operators)
+        await operators.close()
+
+    asyncio.run(story())
+
+
+def test_a_lost_connection_is_replaced_by_one_and_not_by_one_for_each_who_noticed(dsn: str) -> None:
+    async def story() -> None:
+        operators = OperatorTables(dsn)
+        await asyncio.gather(*(operators.account("guest") for _ in range(5)))
+        assert sessions(dsn) == 1
+        cut(dsn)
+        await asyncio.gather(write(operators), *(operators.account("guest") for _ in range(4)))
+        assert sessions(dsn) == 1
+        await operators.close()
+
+    asyncio.run(story())
+
+
+def test_an_account_that_does_not_exist_or_cannot_is_none(dsn: str) -> None:
+    async def story() -> None:
+        operators = OperatorTables(dsn)
+        assert await operators.account("nobody'; --") is None
+        assert await operators.account("a\0b") is None
+        await operators.close()
+
+    asyncio.run(story())
+
+
+def test_a_node_that_retires_is_listed_no_longer(dsn: str) -> None:
+    async def story() -> None:
+        operators = OperatorTables(dsn)
+        await write(operators)
+        await write(operators)
+        assert tell(dsn, "SELECT node, role FROM surety.node_status") == [("node", "active")]
+        await operators.retire("node")
+        assert tell(dsn, "SELECT node FROM surety.node_status") == []
+        await operators.close()
+
+    asyncio.run(story())
