@@ -1,0 +1,99 @@
+"""A naive broker: one list of messages a queue, no pages, no segments, no octets. It predicts who may get what; the engine must agree."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+
+@dataclass(eq=False)
+class NaiveMessage:
+    name: str
+    order: int
+    priority: int
+    stored: bool
+    state: str = "waiting"
+    """waiting, held, settled, dead, lost"""
+    holder: int = 0
+    failures: int = 0
+    left: bool = False
+    """It was delivered at least once: a second delivery must be flagged."""
+
+
+@dataclass
+class NaiveLink:
+    peer: int
+    credit: int
+    held: dict[int, NaiveMessage] = field(default_factory=dict)
+
+
+class NaiveBroker:
+    def __init__(self, maximum: int) -> None:
+        self.maximum = maximum
+        self.messages: dict[str, NaiveMessage] = {}
+        self.links: dict[int, NaiveLink] = {}
+        self.paused = False
+
+    def send(self, name: str, priority: int, *, stored: bool) -> None:
+        self.messages[name] = NaiveMessage(name, len(self.messages), priority, stored)
+
+    def waiting(self) -> list[NaiveMessage]:
+        return [message for message in self.messages.values() if message.state == "waiting"]
+
+    def may_go_first(self, message: NaiveMessage) -> bool:
+        """Nothing of its lane that never left, nor of a higher priority, waits before it."""
+        lane = [m for m in self.waiting() if (m.priority, m.stored) == (message.priority, message.stored)]
+        return message.left or all(other.order >= message.order or other.left for other in lane)
+
+    def deliver(self, number: int, tag: int, name: str, *, redelivered: bool) -> None:
+        link, message = self.links[number], self.messages[name]
+        assert not self.paused, f"{name} left while consumers are paused"
+        assert message.state == "waiting", f"{name} was delivered while it is {message.state}"
+        assert self.may_go_first(message), f"{name} overtook another of its lane"
+        assert len(link.held) < link.credit, f"link {number} got {name} beyond its credit"
+        assert redelivered or not message.left, f"{name} came again without its flag"
+        message.state, message.holder, message.left = "held", number, True
+        link.held[tag] = message
+
+    def settle(self, number: int, tags: list[int], outcome: str) -> None:
+        for tag in tags:
+            message = self.links[number].held.pop(tag)
+            message.holder = 0
+            if outcome == "accepted":
+                message.state = "settled"
+            elif outcome == "released":
+                message.state = "waiting"
+            elif outcome == "rejected":
+                message.state = "dead"
+            else:
+                message.failures += 1
+                message.state = "dead" if message.failures > self.maximum else "waiting"
+
+    def lose_link(self, number: int) -> None:
+        for message in self.links.pop(number).held.values():
+            message.state, message.holder = "waiting", 0
+
+    def crash(self) -> None:
+        self.links.clear()
+        for message in self.messages.values():
+            if message.state == "held":
+                message.state, message.holder = "waiting", 0
+            if not message.stored and message.state == "waiting":
+                message.state = "lost"
+
+    def purge(self) -> int:
+        waiting = self.waiting()
+        for message in waiting:
+            message.state = "settled"
+        return len(waiting)
+
+    def owes(self) -> bool:
+        """Somebody may receive and something waits: after a flush with all reads answered that must not be."""
+        return not self.paused and bool(self.waiting()) and any(len(link.held) < link.credit for link in self.links.values())
+
+    @property
+    def depth(self) -> int:
+        return sum(message.state in ("waiting", "held") for message in self.messages.values())
+
+    @property
+    def dead(self) -> int:
+        return sum(message.state == "dead" for message in self.messages.values())

@@ -1,0 +1,115 @@
+"""The engine, with tiny limits and a crash now and then, against a naive broker: any history of sends, settlements, losses and pauses."""
+
+from __future__ import annotations
+
+from hypothesis import HealthCheck, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+
+from broker_core.engine import commands as c
+from broker_core.engine.destination import Settings
+from broker_core.engine.effects import Delivered, Outcome, Output
+from tests.engine.naive import NaiveBroker, NaiveLink
+from tests.engine.rig import DEAD, EXPRESS, QUEUE, Bench
+
+OUTCOMES = {"accepted": Outcome.ACCEPTED, "released": Outcome.RELEASED, "rejected": Outcome.REJECTED, "failed": Outcome.FAILED}
+MAXIMUM = 2
+
+
+class Histories(RuleBasedStateMachine):
+    def __init__(self) -> None:
+        super().__init__()
+        rules = Settings(redelivery_max=MAXIMUM, redelivery_delay_ms=0)
+        self.bench = Bench(settings=rules, page_rows=3, window_rows=4, segment_rows=6, compact_below=0.5, memory_octets=300, page_octets=128)
+        self.naive = NaiveBroker(MAXIMUM)
+        self.peers = 1
+        self.bench.control("create", QUEUE)
+
+    def hear(self, outputs: list[Output]) -> None:
+        for output in outputs:
+            if isinstance(output, Delivered):
+                for tag, message in enumerate(output.messages, output.tag):
+                    self.naive.deliver(output.link, tag, self.bench.body(message), redelivered=message.redelivered)
+
+    # -- what may happen ------------------------------------------------------------------------------------------------------------------
+    @rule(count=st.integers(1, 9), priority=st.sampled_from((1, 4, 4, 9)), stored=st.booleans())
+    def send(self, count: int, priority: int, stored: bool) -> None:
+        names = [f"m{len(self.naive.messages) + number}" for number in range(count)]
+        for name in names:
+            self.naive.send(name, priority, stored=stored)
+        self.hear(self.bench.send(*names, priority=priority, level=4 if stored else EXPRESS, size=12))
+
+    @rule(credit=st.sampled_from((1, 2, 5, 20)))
+    def attach(self, credit: int) -> None:
+        self.peers += 1
+        self.naive.links[self.peers] = NaiveLink(self.peers, credit)
+        self.bench.apply(c.Open(self.peers, "guest"), c.Attach(self.peers, self.peers, QUEUE, credit=credit))
+        self.hear(self.bench.flush())
+
+    @precondition(lambda self: any(link.held for link in self.naive.links.values()))
+    @rule(data=st.data(), outcome=st.sampled_from(["accepted", "accepted", *OUTCOMES]))
+    def settle(self, data: st.DataObject, outcome: str) -> None:
+        number = data.draw(st.sampled_from([number for number, link in self.naive.links.items() if link.held]))
+        held = sorted(self.naive.links[number].held)
+        tags = data.draw(st.lists(st.sampled_from(held), min_size=1, unique=True))
+        self.naive.settle(number, tags, outcome)
+        self.hear(self.bench.settle(*tags, link=number, peer=number, outcome=OUTCOMES[outcome]))
+
+    @precondition(lambda self: any(link.held for link in self.naive.links.values()))
+    @rule(data=st.data())
+    def settle_up_to(self, data: st.DataObject) -> None:
+        number = data.draw(st.sampled_from([number for number, link in self.naive.links.items() if link.held]))
+        held = sorted(self.naive.links[number].held)
+        upto = data.draw(st.sampled_from(held))
+        self.naive.settle(number, [tag for tag in held if tag <= upto], "accepted")
+        self.hear(self.bench.settle(link=number, peer=number, upto=upto))
+
+    @precondition(lambda self: self.naive.links)
+    @rule(data=st.data())
+    def lose(self, data: st.DataObject) -> None:
+        number = data.draw(st.sampled_from(sorted(self.naive.links)))
+        self.naive.lose_link(number)
+        self.bench.apply(c.PeerLost(number))
+        self.hear(self.bench.flush())
+
+    @rule()
+    def report(self) -> None:
+        self.hear(self.bench.flush(report=True))
+
+    @rule(pause=st.booleans())
+    def pause(self, pause: bool) -> None:
+        self.naive.paused = pause
+        number = self.bench.database.request("pause", QUEUE)
+        self.bench.apply(c.Control(number, "pause" if pause else "resume", QUEUE, {"direction": "CONSUMERS"}))
+        self.hear(self.bench.flush())
+
+    @rule()
+    def purge(self) -> None:
+        assert self.bench.control("purge", QUEUE)["purged"] == self.naive.purge()
+
+    @rule()
+    def crash(self) -> None:
+        self.naive.crash()
+        self.bench.start()
+
+    # -- what always holds ----------------------------------------------------------------------------------------------------------------
+    @invariant()
+    def nothing_is_lost_or_made_up(self) -> None:
+        assert self.bench.depth() == self.naive.depth
+        for number, link in self.naive.links.items():
+            held = self.bench.engine.shard.links[number].unsettled
+            assert {tag: message.name for tag, message in link.held.items()} == {tag: self.bench.body(message) for tag, message in held.items()}
+
+    @invariant()
+    def nobody_waits_for_what_there_is(self) -> None:
+        assert not self.naive.owes()
+
+    @invariant()
+    def the_dead_are_in_the_dead_message_queue(self) -> None:
+        died = [m for m in self.naive.messages.values() if m.state == "dead"]
+        assert self.bench.depth(DEAD) <= len(died)
+        assert self.bench.depth(DEAD) >= sum(m.stored for m in died)
+
+
+Histories.TestCase.settings = settings(max_examples=120, stateful_step_count=40, deadline=None, suppress_health_check=list(HealthCheck))
+TestHistories = Histories.TestCase
