@@ -257,7 +257,7 @@ class StompPeer(asyncio.Protocol):
     def _flush(self) -> None:
         """Write what the machine has to say; behind a body that is being streamed it waits."""
         transport = self._transport
-        if transport is None:
+        if transport is None or transport.is_closing():
             return
         for piece in self._connection.data_to_send():
             if self._streaming is None and piece.__class__ is bytes:

@@ -285,6 +285,25 @@ def test_presettled_deliveries_are_settled_only_after_they_left(run: Run) -> Non
     run(story())
 
 
+def test_nothing_is_written_to_a_socket_that_failed_and_is_not_yet_known_to_be_lost(run: Run) -> None:
+    async def story() -> None:
+        broker = await Broker().start()
+        client, other = await broker.client(), await broker.client()
+        door = broker.store.shut("commit")
+        client.send(b"m", "1")
+        other.send(b"m", "1")
+        await turns()
+        client.wire.gone = client.wire._closing = True
+        door.set()
+        await turns()
+        assert other.receipts() == ["1"]
+        assert not broker.running.done()
+        client.peer.connection_lost(OSError("broken"))
+        await broker.end()
+
+    run(story())
+
+
 def test_a_peer_shut_twice_is_closed_once(run: Run) -> None:
     async def story() -> None:
         broker = await Broker().start()

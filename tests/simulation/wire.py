@@ -138,6 +138,12 @@ class Wire(asyncio.Transport):
             self.peer.connection_lost(None)
             self._reader.is_cut()
 
+    def abort(self) -> None:
+        if not self.gone:
+            self._lose()
+            self._loop.call_soon(self.peer.connection_lost, None)
+            self._loop.call_soon(self._reader.is_cut)
+
     def is_closing(self) -> bool:
         return self._closing or self.gone
 
