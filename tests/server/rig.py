@@ -5,12 +5,11 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable
 from typing import Any
 
 from broker_core.config import BrokerConfig
 from broker_core.engine import Limits, recover
-from broker_core.engine.commands import Command
 from broker_core.engine.destination import Settings
 from broker_core.engine.effects import Checkpoint, Commit, Effects, Read, SweepRetained
 from broker_core.engine.message import Message
@@ -124,7 +123,6 @@ class Store(MemoryStore):
         self.doors: dict[str, asyncio.Event] = {}
         self.commits: list[Commit] = []
         """Durable."""
-        self.on_sent = 0
 
     def shut(self, method: str) -> asyncio.Event:
         return self.doors.setdefault(method, asyncio.Event())
@@ -288,7 +286,3 @@ class Client:
 
     def receipts(self) -> list[str]:
         return [headers["receipt-id"] for command, headers, _ in self.take() if command == "RECEIPT"]
-
-
-Commands = list[Command]
-Work = Callable[..., Coroutine[Any, Any, None]]

@@ -1,0 +1,55 @@
+"""Listening sockets, on a real loop."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+
+
+import pytest
+
+from broker_core.server.stomp_peer import StompPeer
+
+from .rig import Broker
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+def test_a_port_that_is_taken_is_an_error_of_the_system() -> None:
+    async def story() -> None:
+        with socket.socket() as taken:
+            taken.bind(("127.0.0.1", 0))
+            taken.listen()
+            broker = await Broker(stomp_port=taken.getsockname()[1]).start()
+            with pytest.raises(OSError, match="address already in use"):
+                await broker.node.listen(StompPeer)
+            assert broker.node.listeners == {}
+            await broker.end()
+
+    asyncio.run(story())
+
+
+def test_a_client_is_served_until_the_node_closes_and_then_nobody_is() -> None:
+    async def story() -> None:
+        port = free_port()
+        broker = await Broker(stomp_port=port).start()
+        await broker.node.listen(StompPeer)
+        assert broker.node.listeners == {"stomp": True}
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        writer.write(b"CONNECT\naccept-version:1.2\nhost:/\nlogin:guest\n\n\0SEND\ndestination:/queue/q\nreceipt:1\n\nhi\0")
+        assert (await reader.readuntil(b"\0")).startswith(b"CONNECTED")
+        assert b"receipt-id:1" in await reader.readuntil(b"\0")
+        await broker.node.close("the broker is shutting down")
+        assert b"ERROR\nmessage:the broker is shutting down" in await reader.read()
+        writer.close()
+        assert broker.node.listeners == {"stomp": False}
+        with pytest.raises(OSError, match="Connect call failed"):
+            await asyncio.open_connection("127.0.0.1", port)
+        await broker.end()
+
+    asyncio.run(story())
