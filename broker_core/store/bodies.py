@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Sequence
-from typing import Any
+from typing import Any, LiteralString
 
-from psycopg import AsyncConnection
+from psycopg import AsyncConnection, AsyncCursor
 
 from . import BodyMissing
 from .queries import QUERIES
+from .sharing import uninterrupted
 
 CHUNK_OCTETS = 1024 * 1024
 """One row of body_chunk: what a delivery holds in memory at a time."""
@@ -36,9 +37,9 @@ class Bodies:
         try:
             size = count = 0
             async for octets in _rechunked(chunks):
-                await self._connection.execute(QUERIES["body_chunk_add"], {"shard": self._shard, "body": body, "chunk": count, "octets": octets})
+                await self._execute(QUERIES["body_chunk_add"], {"shard": self._shard, "body": body, "chunk": count, "octets": octets})
                 size, count = size + len(octets), count + 1
-            await self._connection.execute(QUERIES["body_finish"], {"shard": self._shard, "body": body, "size": size})
+            await self._execute(QUERIES["body_finish"], {"shard": self._shard, "body": body, "size": size})
         except BaseException:
             if not self._connection.broken:
                 await self.remove([body])
@@ -48,12 +49,12 @@ class Bodies:
     async def read(self, body: int) -> AsyncIterator[bytes]:
         """The body's chunks, in order. Raises BodyMissing, psycopg.Error."""
         keys = {"shard": self._shard, "body": body}
-        found = await (await self._connection.execute(QUERIES["body_size"], keys)).fetchone()
+        found = await (await self._execute(QUERIES["body_size"], keys)).fetchone()
         if found is None or found[0] is None:
             raise BodyMissing(f"body {body} of shard {self._shard} is not there")
         left, count = found[0], 0
         while left:
-            row = await (await self._connection.execute(QUERIES["body_chunk"], {**keys, "chunk": count}, binary=True)).fetchone()
+            row = await (await self._execute(QUERIES["body_chunk"], {**keys, "chunk": count}, binary=True)).fetchone()
             if row is None:
                 raise BodyMissing(f"chunk {count} of body {body} of shard {self._shard} is not there")
             yield row[0]
@@ -61,16 +62,19 @@ class Bodies:
 
     async def remove(self, bodies: Sequence[int]) -> None:
         """Delete bodies that no commit named."""
-        await remove_bodies(self._connection, self._shard, bodies)
+        await uninterrupted(remove_bodies(self._connection, self._shard, bodies))
 
     async def sweep(self) -> None:
         """Delete what older epochs wrote and no commit named. Only before the first commit of this epoch."""
         keys = {"shard": self._shard, "epoch": self._epoch}
-        while rows := await (await self._connection.execute(QUERIES["bodies_orphaned"], keys)).fetchall():
+        while rows := await (await self._execute(QUERIES["bodies_orphaned"], keys)).fetchall():
             await self.remove([body for (body,) in rows])
 
+    async def _execute(self, query: LiteralString, keys: dict[str, Any], *, binary: bool = False) -> AsyncCursor[Any]:
+        return await uninterrupted(self._connection.execute(query, keys, binary=binary))
+
     async def _number(self) -> int:
-        row = await (await self._connection.execute(QUERIES["body_add"], {"shard": self._shard, "epoch": self._epoch})).fetchone()
+        row = await (await self._execute(QUERIES["body_add"], {"shard": self._shard, "epoch": self._epoch})).fetchone()
         assert row is not None
         return int(row[0])
 

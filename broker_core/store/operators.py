@@ -18,6 +18,7 @@ from broker_core.engine.effects import DestinationStatistics
 from . import CommitLost, SpaceExhausted
 from .arrays import integers, texts
 from .lease import connect
+from .sharing import uninterrupted
 
 _STATISTICS = """
 INSERT INTO surety.destination_statistics AS s (shard, destination, address, depth, octets, consumers, unsettled, accepted_total, settled_total,
@@ -98,6 +99,9 @@ class OperatorTables:
         return str(rows[0][0])
 
     async def _execute(self, statement: str, values: Sequence[Any]) -> list[TupleRow]:
+        return await uninterrupted(self._try(statement, values))
+
+    async def _try(self, statement: str, values: Sequence[Any]) -> list[TupleRow]:
         for attempt in (1, 2):
             try:
                 connection = await self._connected()

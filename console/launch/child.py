@@ -20,8 +20,8 @@ from .account import Account
 PR_SET_PDEATHSIG = 1
 """prctl(2)."""
 BACKOFF_SECONDS, BACKOFF_SECONDS_MAX = 1, 30
-STEADY_SECONDS = 60
-"""A process that ran this long is well; the next restart waits one second again."""
+STEADY_SECONDS = 3
+"""A process that ran this long had started, so it is started again at once: who serves is missed. One that dies on its way up waits longer and longer."""
 LINE_OCTETS_MAX = 1 << 16
 """A longer line is cut in pieces; a child cannot make the supervisor hold more."""
 LOG_OCTETS, LOG_FILES = 10 << 20, 4
@@ -82,7 +82,7 @@ class Child:
             await self.keeper
 
     async def _keep(self) -> None:
-        backoff = BACKOFF_SECONDS
+        backoff: float = BACKOFF_SECONDS
         while not self._stopping.is_set():
             began = time.monotonic()
             try:
@@ -91,9 +91,11 @@ class Child:
                 ending = f"could not be started ({error})"
             if self._stopping.is_set():
                 break
+            self.restarts += 1
             if time.monotonic() - began >= STEADY_SECONDS:
                 backoff = BACKOFF_SECONDS
-            self.restarts += 1
+                self.say(f"{ending}; starting again at once")
+                continue
             self.say(f"{ending}; starting again in {backoff} s")
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self._stopping.wait(), backoff)
