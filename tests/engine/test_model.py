@@ -13,7 +13,7 @@ from tests.engine.naive import NaiveBroker, NaiveLink
 from tests.engine.rig import DEAD, EXPRESS, QUEUE, Bench
 
 OUTCOMES = {"accepted": Outcome.ACCEPTED, "released": Outcome.RELEASED, "rejected": Outcome.REJECTED, "failed": Outcome.FAILED}
-MAXIMUM = 2
+MAXIMUM = 1
 
 
 class Histories(RuleBasedStateMachine):
