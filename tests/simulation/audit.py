@@ -185,4 +185,4 @@ class Auditor:
             ended = bool(message.acked)
             self._require(ended, f"{message.uid} (level {message.level}, to {message.address}, expires {message.expires}) is lost")
             if message.address not in message.acked:
-                self._require(DEAD in message.seen, f"{message.uid} ended nowhere")
+                self._require(DEAD in message.seen | message.acked, f"{message.uid} ended nowhere")

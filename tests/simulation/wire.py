@@ -131,6 +131,14 @@ class Wire(asyncio.Transport):
         self._closing = True
         self._loop.call_soon(self._end)
 
+    def abort(self) -> None:
+        """The broker has waited long enough for the client."""
+        self._closing = True
+        if not self.gone:
+            self._lose()
+            self._loop.call_soon(self.peer.connection_lost, None)
+            self._loop.call_soon(self._reader.is_cut)
+
     def _end(self) -> None:
         """Everything that was written before the close has arrived."""
         if self._closing and not self._to_client and not self.gone:
