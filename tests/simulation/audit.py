@@ -67,8 +67,6 @@ class Auditor:
     def __init__(self, redelivery_max: int) -> None:
         self._maximum = redelivery_max
         self.known: dict[str, Known] = {}
-        self.full = 0
-        """How often the disk was full."""
         self._holders: dict[tuple[str, str], Subscription] = {}
 
     def _require(self, holds: bool, sentence: str) -> None:
@@ -171,9 +169,6 @@ class Auditor:
         for message in self.known.values():
             if message.level < below and (address is None or message.address == address):
                 message.excused = message.excused or why
-
-    def disk_was_full(self) -> None:
-        self.full += 1
 
     # -- the end --------------------------------------------------------------------------------------------------------------------------
     def check_end(self) -> None:

@@ -40,8 +40,6 @@ class Faults:
             return Fault.NONE
         if fault is Fault.CRASH:
             self.world.auditor.excuse("the database crashed before it was on disk", below=ASSURED)
-        if fault is Fault.FULL:
-            self.world.auditor.disk_was_full()
         if fault is not Fault.NONE:
             self.world.counts[f"fault {fault.name} {method}"] += 1
             self.world.log(("fault", fault.name, method))

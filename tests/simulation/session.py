@@ -30,7 +30,6 @@ class Session:
         self.unconfirmed_sends: list[str] = []
         """Sends without a receipt of their own since the last DISCONNECT: that one's receipt covers them."""
         self._orders = self._receipt = 0
-        self._full = auditor.full
         self._parser = Parser(Limits(), SERVER_COMMANDS)
         self.wire = Wire(node, self, random)
         self._say("CONNECT", [("accept-version", self.version), ("host", "/"), ("login", "guest"), ("passcode", "guest")])
@@ -90,13 +89,12 @@ class Session:
         self._say("ACK" if accepted else "NACK", named)
 
     def disconnect(self) -> None:
-        """In good order; its receipt covers every send before it, unless they had to wait for disk space."""
-        uids = self.unconfirmed_sends
-        full, auditor = self._full, self._auditor
+        """In good order; its receipt covers every send before it."""
+        uids, auditor = self.unconfirmed_sends, self._auditor
         self.inbox = []
         for subscription in self.subscriptions.values():
             subscription.open = False
-        self._say("DISCONNECT", [self._asks(lambda: [auditor.confirmed(uid) for uid in uids if auditor.full == full] and None)])
+        self._say("DISCONNECT", [self._asks(lambda: [auditor.confirmed(uid) for uid in uids] and None)])
 
     def cut(self, *, within_a_frame: bool) -> None:
         if within_a_frame:
@@ -150,6 +148,10 @@ class Session:
         for subscription in self.subscriptions.values():
             if subscription.auto:
                 self._auditor.excuse("it may have waited behind a large body, without acknowledgements", address=subscription.address)
+
+    def is_closing(self) -> None:
+        for subscription in self.subscriptions.values():
+            subscription.open = False
 
     def is_cut(self) -> None:
         self._end()

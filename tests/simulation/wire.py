@@ -29,6 +29,9 @@ class Reader(Protocol):
     def missed_behind_a_body(self) -> None:
         """A large body was on its way from the store, and others waited for it."""
 
+    def is_closing(self) -> None:
+        """The broker has said its last word; what it says before that is still on its way."""
+
     def is_cut(self) -> None: ...
 
 
@@ -129,15 +132,8 @@ class Wire(asyncio.Transport):
 
     def close(self) -> None:
         self._closing = True
+        self._reader.is_closing()
         self._loop.call_soon(self._end)
-
-    def abort(self) -> None:
-        """The broker has waited long enough for the client."""
-        self._closing = True
-        if not self.gone:
-            self._lose()
-            self._loop.call_soon(self.peer.connection_lost, None)
-            self._loop.call_soon(self._reader.is_cut)
 
     def _end(self) -> None:
         """Everything that was written before the close has arrived."""
