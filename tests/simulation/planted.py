@@ -153,7 +153,7 @@ def checkpoint_ahead(plant: Plant) -> None:
             point = reporting.checkpoint(shard)
             if point is not None:
                 self._reporting = True
-                await self._store.checkpoint(point)
+                await self._patiently(lambda: self._store.checkpoint(point))
                 self._reporting = False
         await right(self, what)
 
