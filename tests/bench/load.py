@@ -31,6 +31,8 @@ SAMPLE = 20_000
 STAMP_OCTETS = 26
 """`<microseconds, 16 digits> <number, 8 digits> ` opens every body."""
 GOODBYE_SECONDS = 15
+DECLARE_SECONDS = 0.4
+"""One consumer after the other: RabbitMQ fails when two connections declare the same new quorum queue at once."""
 _RECEIPT = re.compile(rb"RECEIPT\r?\n(?:[^\n]+\n)*?receipt-id:(\d+)")
 _ACK = re.compile(rb"\nack:([^\r\n]+)")
 _SUBSCRIPTION = re.compile(rb"\nsubscription:(\d+)")
@@ -176,6 +178,7 @@ def subscribe(o: argparse.Namespace, connection: socket.socket, k: int) -> None:
 
 def consume(o: argparse.Namespace, k: int, results: Any, start: Any, counts: Any, expected: Any, seen: Any) -> None:
     connection = connect(o, f"bench{k}" if o.durable else "")
+    time.sleep(DECLARE_SECONDS * k)
     subscribe(o, connection, k)
     marks = memoryview(seen).cast("B")
     base = k * o.n if o.durable else 0
@@ -251,7 +254,7 @@ def run(o: argparse.Namespace) -> dict[str, Any]:
     producers = [mp.Process(target=produce, args=(o, k * share, share, results, start, running)) for k in range(o.producers)]
     for process in consumers + producers:
         process.start()
-    time.sleep(2.0 + o.queues / 2000)  # everyone is logged in and subscribed before the clock starts
+    time.sleep(2.0 + DECLARE_SECONDS * o.consumers + o.queues / 2000)  # everyone is logged in and subscribed before the clock starts
     began = time.time()
     start.set()
     rows, rates = _collect(o, results, consumers + producers, running, counts, expected, share, began)
