@@ -103,9 +103,7 @@ class StompPeer(asyncio.Protocol):
                 timer.cancel()
         self._later.clear()
         self._outgoing.clear()
-        lost = self._connection.receive_eof(self._node.clock.now())
-        if lost:
-            self._node.host.submit(cast("list[Command]", lost))
+        self._tell_lost()
         reason = self._connection.close_reason or (str(exc) if exc else "closed")
         log.debug("Connection %d from %s ended: %s", self._number, self._remote, reason)
 
@@ -268,10 +266,18 @@ class StompPeer(asyncio.Protocol):
                     self._streaming = asyncio.create_task(self._stream())
                     self._stop_or_start()
         if self._connection.wants_close:
+            # At once, before the host says `released`: what the closed machine no longer writes is the engine's to deliver to others.
+            self._tell_lost()
             if self._severing is None:
                 self._severing = asyncio.get_running_loop().call_later(CLOSE_SECONDS, self.sever)
             if self._streaming is None:
                 transport.close()
+
+    def _tell_lost(self) -> None:
+        """The engine's PeerLost, once."""
+        lost = self._connection.receive_eof(self._node.clock.now())
+        if lost:
+            self._node.host.submit(cast("list[Command]", lost))
 
     async def _stream(self) -> None:
         """Large bodies out, chunk by chunk, at the socket's pace."""
