@@ -18,8 +18,9 @@ SEED = 7
 SCRIPTS = 450
 SCRIPTS_SLOW = 9_000
 MIB = 1 << 20
-GROWTH_OCTETS_MAX = 150 * MIB
-"""What the node may grow by: body cache of 128 MiB at most, and the allocator's slack."""
+GROWTH_OCTETS_MAX = 200 * MIB
+"""What the node may grow by: bodies in memory 128 MiB, outstanding on one link 16, the open batch and the one being written, as read and as packed, 16;
+and a quarter of it for the allocator's slack."""
 STRANGERS = 200
 ENDLESS_OCTETS = 64 * MIB
 
