@@ -177,7 +177,9 @@ def _peer_lost(shard: Shard, command: c.PeerLost) -> None:
 
 
 def _attach(shard: Shard, command: c.Attach) -> None:
-    peer = shard.peers[command.peer]
+    peer = shard.peers.get(command.peer)
+    if peer is None:
+        return  # it was lost while this waited behind a large body: there is nobody to deliver to, and nobody to tell
     refusal = Refusal.LINK_IN_USE if command.link in shard.links else None
     if refusal is None and command.address not in shard.destinations:
         refusal = why_not_create(shard, command.address)

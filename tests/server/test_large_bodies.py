@@ -80,6 +80,26 @@ def test_a_connection_cut_within_a_body_leaves_no_message_and_no_task(run: Run) 
     run(story())
 
 
+def test_what_a_connection_asked_for_behind_a_body_is_forgotten_with_the_connection(run: Run) -> None:
+    """It breaks the protocol behind the body, and does not read its ERROR: the socket stays for a while, the engine knows the peer no more."""
+
+    async def story() -> None:
+        broker = await Broker(**SIZES).start()
+        hostile, other = await broker.client(), await broker.client("q")
+        hostile.wire.reads = False
+        body = b"SEND\ndestination:/queue/q\ncontent-length:%d\n\n%b\0" % (len(LARGE), LARGE)
+        hostile.octets(body + b"SUBSCRIBE\nid:1\ndestination:/queue/q\n\n\0NONSENSE\n\n\0")
+        await turns(200)
+        assert not hostile.wire.gone
+        assert not broker.running.done(), "nobody else's service ends with it"
+        other.send(b"m", "1")
+        await turns()
+        assert "RECEIPT" in other.commands()
+        await broker.end()
+
+    run(story())
+
+
 def test_a_connection_cut_while_the_store_is_slow_leaves_no_task(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     async def story() -> None:
         broker = await Broker(**SIZES).start()
