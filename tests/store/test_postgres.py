@@ -15,7 +15,7 @@ from broker_core.store import compaction
 from broker_core.store.lease import Lease
 from broker_core.store.memory import MemoryDatabase
 from broker_core.store.postgres import PostgresStore
-from tests.store.contract import StoreContract, told
+from tests.store.contract import QUICK, StoreContract, commit, messages, page, positions, told
 from tests.store.traffic import Traffic
 
 FULL = """
@@ -109,6 +109,21 @@ async def rig(dsn: str) -> AsyncIterator[PostgresRig]:
 
 class TestPostgresStore(StoreContract):
     pass
+
+
+async def test_a_backup_that_reads_every_table_does_not_keep_a_node_from_recovering(rig: PostgresRig) -> None:
+    """pg_dump holds ACCESS SHARE on all tables for as long as it takes, the twins among them."""
+    store = await rig.open()
+    await store.recover()
+    await store.commit(commit(1, messages(1, 2), spilled=messages(1, 9, header=QUICK)))
+    with psycopg.connect(rig.dsn) as backup:
+        backup.execute("LOCK TABLE surety.message_0_1, surety.spill_0_1 IN ACCESS SHARE MODE")
+        again = await rig.open()
+        await again.recover()
+        assert await positions(again, page(0, 99, lane=14)) == []
+        assert await positions(again, page(0, 99, lane=4)) == [1, 2]
+        await again.commit(commit(2, spilled=messages(1, 1, header=QUICK)))
+        assert await positions(again, page(0, 99, lane=14)) == [1]
 
 
 def compared(found: Recovered) -> Recovered:
