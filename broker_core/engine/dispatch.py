@@ -8,7 +8,7 @@ from .commands import Direction
 from .dead import expire
 from .effects import Delivered, Drained
 from .link import Link
-from .message import Message, Reliability
+from .message import Message, Reliability, StoredBody
 from .settlement import acknowledge
 from .shard import Shard
 from .subscription import Cursor, Subscription
@@ -75,7 +75,8 @@ def _deliver(shard: Shard, link: Link, cursor: Cursor, count: int) -> None:
         _offer(shard, link, cursor, messages)
     link.unsettled.update(zip(range(first_tag, link.tag + 1), messages, strict=True))
     if link.presettled:
-        shard.presettled.append((link, list(range(first_tag, link.tag + 1))))
+        # A large body leaves chunk by chunk: whoever streams it settles it when the last one has left, as until then it must stay in the store.
+        shard.presettled.append((link, [tag for tag, m in enumerate(messages, first_tag) if m.body.__class__ is not StoredBody]))
 
 
 def _take(shard: Shard, link: Link, cursor: Cursor, count: int) -> list[Message]:

@@ -8,7 +8,7 @@ from collections import deque
 from collections.abc import AsyncIterator
 from typing import Any, cast
 
-from broker_core.engine.commands import Command, Send, Start, Stop
+from broker_core.engine.commands import Command, Send, Settle, Start, Stop
 from broker_core.engine.effects import Confirmed, Delivered, Output
 from broker_core.engine.message import VOLATILE, StoredBody
 from broker_core.stomp.login import Login
@@ -54,6 +54,8 @@ class StompPeer(asyncio.Protocol):
         self._outgoing: deque[bytes | StoredBody] = deque()
         """What must wait for a large body on its way to the socket."""
         self._streaming: asyncio.Task[None] | None = None
+        self._presettled: deque[tuple[StoredBody, Settle]] = deque()
+        """Large bodies that count as acknowledged when they have left, in the order in which they leave."""
         self._writable = asyncio.Event()
         self._writable.set()
         self._reading = True
@@ -241,6 +243,7 @@ class StompPeer(asyncio.Protocol):
     # -- from the engine ----------------------------------------------------------------------------------------------------------------
     def deliver(self, outputs: list[Output]) -> None:
         self._connection.send(outputs, self._node.clock.now())
+        self._note_presettled(outputs)
         if not self._writable.is_set():
             self._unread += sum(_receipt_octets(output.token) for output in outputs if output.__class__ is Confirmed)
         self._flush()
@@ -251,6 +254,13 @@ class StompPeer(asyncio.Protocol):
                     if message.header.lane < VOLATILE and message.body.__class__ is bytes:
                         message.body = None
         self._regulate()
+
+    def _note_presettled(self, outputs: list[Output]) -> None:
+        for output in outputs:
+            if output.__class__ is Delivered and self._connection.is_presettled(output.link):
+                for tag, message in enumerate(output.messages, output.tag):
+                    if message.body.__class__ is StoredBody:
+                        self._presettled.append((message.body, Settle(self._number, output.link, [tag])))
 
     def _flush(self) -> None:
         """Write what the machine has to say; behind a body that is being streamed it waits."""
@@ -307,6 +317,10 @@ class StompPeer(asyncio.Protocol):
             if transport is None:
                 return
             transport.write(chunk)
+        if self._presettled and self._presettled[0][0] is body:
+            settle = self._presettled.popleft()[1]
+            if self._connection.is_presettled(settle.link):
+                self._node.host.submit([settle])
 
     # -- time ---------------------------------------------------------------------------------------------------------------------------
     def _arm(self) -> None:

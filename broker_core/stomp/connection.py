@@ -123,6 +123,10 @@ class Connection:
         """Octets received and held."""
         return self._parser.kept_octets + len(self._early)
 
+    def is_presettled(self, link: int) -> bool:
+        """It is open, and its deliveries count as acknowledged once they have left (ack:auto)."""
+        return self._subscriptions.is_presettled(link)
+
     def next_deadline(self) -> int | None:
         """The instant at which tick is due; None: no timer needed."""
         if self._phase is Phase.WAITING:

@@ -63,6 +63,11 @@ class Subscriptions:
         """The subscription with the engine's number `link`, also while it is being closed."""
         return self._by_link.get(link)
 
+    def is_presettled(self, link: int) -> bool:
+        """An open subscription with ack:auto; one that is being closed has given back what had not left."""
+        known = self._by_link.get(link)
+        return known is not None and known.presettled and self._by_number.get(b"%d" % known.number) is known
+
     # -- opening and closing ------------------------------------------------------------------------------------------------------------
     def subscribe(self, headers: dict[str, str], token: Receipt | None) -> Attach:
         wanted = subscribing(headers, self._limits)

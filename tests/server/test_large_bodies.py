@@ -157,6 +157,70 @@ def test_a_link_that_waits_for_a_body_delays_no_other_connection(run: Run) -> No
     run(story())
 
 
+def test_a_body_on_its_way_to_an_auto_client_counts_as_acknowledged_only_when_it_has_left(run: Run) -> None:
+    """Settled before, its segment could be dropped and the body with it, in the middle of the frame: the message would be nowhere."""
+
+    async def story() -> None:
+        broker = await Broker(**SIZES).start()
+        auto, producer = await broker.client(), await broker.client()
+        auto.say("SUBSCRIBE", ("id", "1"), ("destination", "/queue/q"), ("ack", "auto"))
+        door = broker.store.shut("read_body")
+        producer.send(LARGE, "1")
+        await turns(200)
+        await asyncio.sleep(1)
+        queue = broker.engine.shard.destinations["queue/q"]
+        assert queue.depth == 1
+        door.set()
+        await turns(200)
+        assert [frame[2] for frame in auto.take()] == [LARGE]
+        await asyncio.sleep(1)
+        assert queue.depth == 0
+        await broker.end()
+
+    run(story())
+
+
+def test_an_auto_subscription_closed_while_its_body_is_streamed_is_closed_in_peace(run: Run) -> None:
+    async def story() -> None:
+        broker = await Broker(**SIZES).start()
+        auto, producer = await broker.client(), await broker.client()
+        auto.say("SUBSCRIBE", ("id", "1"), ("destination", "/queue/q"), ("ack", "auto"))
+        door = broker.store.shut("read_body")
+        producer.send(LARGE, "1")
+        await turns(200)
+        auto.say("UNSUBSCRIBE", ("id", "1"), ("receipt", "gone"))
+        await turns()
+        door.set()
+        await turns(200)
+        assert auto.commands() == ["MESSAGE", "RECEIPT"]
+        assert not auto.wire.gone
+        await broker.end()
+
+    run(story())
+
+
+def test_a_body_cut_off_on_its_way_to_an_auto_client_goes_to_another_flagged(run: Run) -> None:
+    async def story() -> None:
+        broker = await Broker(**SIZES).start()
+        auto, producer = await broker.client(), await broker.client()
+        auto.say("SUBSCRIBE", ("id", "1"), ("destination", "/queue/q"), ("ack", "auto"))
+        door = broker.store.shut("read_body")
+        producer.send(LARGE, "1")
+        await turns(200)
+        await asyncio.sleep(1)
+        auto.wire.lose()
+        await turns()
+        door.set()
+        other = await broker.client("q")
+        await turns(200)
+        (_, headers, body), = other.take()
+        assert body == LARGE
+        assert headers["redelivered"] == "true"
+        await broker.end()
+
+    run(story())
+
+
 def test_while_a_body_is_streamed_nothing_more_piles_up_behind_it(run: Run) -> None:
     async def story() -> None:
         broker = await Broker(**SIZES).start()
