@@ -105,12 +105,17 @@ def _direction(command: Control) -> Direction:
 def _purge(shard: Shard, command: Control) -> Answer:
     """Discard every message that is not delivered to a consumer just now (Open MQ's default); O(blocks), whatever the depth."""
     destination = _find(shard, command)
-    seen = command.arguments.get("depth")
-    if isinstance(seen, int) and destination.depth > 2 * seen + PURGE_UNSEEN:
-        raise _Refusal(Refusal.DESTINATION_IN_USE, f"it holds {destination.depth} messages now, {seen} when you looked: look again")
+    _check_seen(destination, command)
     purged = sum(_purge_cursor(shard, cursor) for subscription in destination.subscriptions for cursor in subscription.order)
     shard.batch.touched[destination] = None
     return {"purged": purged, "outstanding": destination.depth}
+
+
+def _check_seen(destination: Destination, command: Control) -> None:
+    """Nobody agreed to discard more than he could have seen coming (R22)."""
+    seen = command.arguments.get("depth")
+    if isinstance(seen, int) and destination.depth > 2 * seen + PURGE_UNSEEN:
+        raise _Refusal(Refusal.DESTINATION_IN_USE, f"it holds {destination.depth} messages now, {seen} when you looked: look again")
 
 
 def _purge_cursor(shard: Shard, cursor: Cursor) -> int:
@@ -155,6 +160,7 @@ def _destroy(shard: Shard, command: Control) -> Answer:
     destination = _find(shard, command)
     if is_reserved(destination.address):
         raise _Refusal(Refusal.DESTINATION_RESERVED, destination.address)
+    _check_seen(destination, command)
     depth = destination.depth
     if command.arguments.get("if_unused") and (depth or destination.consumers):
         raise _Refusal(Refusal.DESTINATION_IN_USE, destination.address)

@@ -6,6 +6,7 @@ import pytest
 
 from broker_core.engine import commands as c
 from broker_core.engine.address import is_valid
+from broker_core.engine.administration import PURGE_UNSEEN
 from broker_core.engine.effects import Detached, Outcome
 from broker_core.engine.refusal import Refusal
 from tests.engine.rig import DEAD, EXPRESS, QUEUE, Bench
@@ -144,6 +145,17 @@ def test_destroying_a_destination_detaches_its_links_and_discards_its_messages()
     assert [(output.peer, output.link, output.refusal) for output in outputs if isinstance(output, Detached)] == [(1, 1, Refusal.NO_SUCH_DESTINATION)]
     assert QUEUE not in bench.engine.shard.destinations and not bench.engine.shard.links
     assert bench.depth(DEAD) == 0 and bench.engine.shard.memory == 0
+
+
+@pytest.mark.parametrize("verb", ["purge", "destroy"])
+def test_more_is_not_discarded_than_the_operator_agreed_to(verb: str) -> None:
+    bench = Bench()
+    bench.send(*map(str, range(PURGE_UNSEEN + 1)))
+    refused = bench.control(verb, QUEUE, depth=0)
+    assert refused["refusal"] == "DESTINATION_IN_USE"
+    assert "when you looked" in refused["detail"]
+    assert bench.depth() == PURGE_UNSEEN + 1
+    assert "refusal" not in bench.control(verb, QUEUE, depth=1)
 
 
 def test_a_destination_in_use_is_not_destroyed_where_that_was_asked() -> None:
