@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from .effects import Outcome
-from .message import Message, Reliability
+from .message import Message, Reliability, StoredBody
 from .shard import Shard
 from .subscription import Cursor
 
@@ -27,6 +27,12 @@ def settle_now(shard: Shard, cursor: Cursor, message: Message, outcome: Outcome)
     if outcome is Outcome.EXPIRED:
         destination.expired += 1
         shard.expired += 1
+
+
+def discard_body(shard: Shard, message: Message) -> None:
+    """The message is over and was never in a commit, so no segment takes its large body along."""
+    if message.body.__class__ is StoredBody:
+        shard.batch.discarded.append(message.body.body)
 
 
 def forget_failures(cursor: Cursor, position: int) -> None:

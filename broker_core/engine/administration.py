@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
+from .accounting import discard_body
 from .address import DEAD_MESSAGE_QUEUE, is_reserved, is_valid
 from .commands import Control, Direction
 from .destination import Destination, Settings
@@ -123,6 +124,10 @@ def _purge_cursor(shard: Shard, cursor: Cursor) -> int:
     subscription = cursor.subscription
     held = [m for link in subscription.links.values() for m in link.unsettled.values() if m.header.lane == cursor.index]
     kept = sorted([*(m.position for m in held), *cursor.accepted])
+    if not cursor.stored:
+        skipped = cursor.skip
+        for message in [*(m for m in cursor.ready if m.position not in skipped), *(m for _, m in cursor.returned), *cursor.delayed.values()]:
+            discard_body(shard, message)
     shard.memory -= cursor.octets
     cursor.octets = 0
     cursor.ready.clear()

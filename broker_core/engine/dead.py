@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import json
 
-from .accounting import settle_now
+from .accounting import discard_body, settle_now
 from .address import DEAD_MESSAGE_QUEUE
 from .effects import Copy, Outcome
 from .message import Encoding, Header, Message
@@ -25,6 +25,8 @@ def bury(shard: Shard, cursor: Cursor, message: Message, outcome: Outcome, comme
     shard.dead += 1
     target = shard.destinations[DEAD_MESSAGE_QUEUE]
     if origin is target or not origin.settings.use_dead:
+        if not cursor.stored:
+            discard_body(shard, message)
         return
     copy = Message(_dead_header(shard, origin.address, message, outcome, comment), None, message.size)
     if cursor.stored:

@@ -282,6 +282,8 @@ class Effects:
     commit: Commit | None
     outputs: list[Output]
     reads: list[Read]
+    discarded: list[int] = field(default_factory=list)
+    """Large bodies of refused and of volatile messages that are over: no commit names them, nobody needs them any more."""
     checkpoint: Checkpoint | None = None
     """If one was asked for: to be written once `commit` is durable, as all that follows."""
     maintenance: list[Maintenance] = field(default_factory=list)

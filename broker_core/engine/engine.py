@@ -82,7 +82,7 @@ class Engine:
         shard.batch = Batch()
         shard.unreleased.append(shard.presettled)
         shard.presettled = []
-        effects = Effects(commit, batch.outputs, batch.reads, statistics=rows)
+        effects = Effects(commit, batch.outputs, batch.reads, batch.discarded, statistics=rows)
         if report:
             effects.checkpoint = checkpoint(shard)
             effects.maintenance = maintain(shard)

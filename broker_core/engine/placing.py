@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .accounting import settle_now
+from .accounting import discard_body, settle_now
 from .address import is_reserved, is_valid
 from .commands import Direction, Send
 from .destination import Destination, Lane, Settings
@@ -28,6 +28,7 @@ def send(shard: Shard, command: Send) -> None:
         refusal = _why_not(shard, command.address, destination)
         if refusal is not None:
             shard.batch.outputs.append(Refused(command.peer, command.token, refusal, command.address))
+            discard_body(shard, command.message)
             return
         destination = obtain(shard, command.address)
     assert destination is not None
@@ -150,6 +151,7 @@ def _spill(shard: Shard, cursor: Cursor, message: Message) -> None:
     """Memory is full: best effort is dropped (checklist item 113), express and reliable non-persistent go to the UNLOGGED twin (R19)."""
     if message.header.reliability == Reliability.BEST_EFFORT:
         settle_now(shard, cursor, message, Outcome.DROPPED)
+        discard_body(shard, message)
         if cursor.loaded == message.position:
             cursor.loaded = message.position + 1
         return

@@ -5,12 +5,12 @@ from __future__ import annotations
 from heapq import heappush
 from itertools import takewhile
 
-from .accounting import forget_failures
+from .accounting import discard_body, forget_failures
 from .commands import Settle
 from .dead import bury
 from .effects import Confirmed, Outcome, Refused
 from .link import Link
-from .message import VOLATILE, Message, Reliability
+from .message import VOLATILE, Message, Reliability, StoredBody
 from .progress import ranges
 from .refusal import Refusal
 from .shard import Shard
@@ -63,6 +63,8 @@ def acknowledge(shard: Shard, link: Link, messages: list[Message]) -> None:
         header = message.header
         if header.lane >= VOLATILE:
             volatile += message.size
+            if message.body.__class__ is StoredBody:
+                discard_body(shard, message)
         cursor = cursors[header.lane]
         cursor.accepted.append(message.position)  # type: ignore[union-attr]
         if header.reliability == Reliability.ASSURED:

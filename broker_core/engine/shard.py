@@ -23,6 +23,7 @@ class Batch:
         "copies",
         "definitions",
         "dirty",
+        "discarded",
         "failures",
         "firsts",
         "messages",
@@ -51,6 +52,8 @@ class Batch:
         self.answers: list[tuple[int, bool, dict[str, Any]]] = []
         self.outputs: list[Output] = []
         self.reads: list[Read] = []
+        self.discarded: list[int] = []
+        """Large bodies that no commit named nor will."""
         self.dirty: dict[Subscription, None] = {}
         """Subscriptions to dispatch."""
         self.touched: dict[Destination, None] = {}

@@ -277,6 +277,8 @@ class Host:
     def _perform(self, effects: Effects) -> None:
         for read in effects.reads:
             self.spawn(self._read(read))
+        if effects.discarded:
+            self.spawn(self._discard(effects.discarded), self._steps)
         for step in effects.maintenance:
             self.spawn(self._janitor(step), self._steps)
         if effects.checkpoint is not None or effects.statistics:
@@ -315,6 +317,9 @@ class Host:
     async def _read(self, read: Read) -> None:
         messages, complete = await self._store.read(read)
         self.submit([PageLoaded(read.read, messages, complete)])
+
+    async def _discard(self, bodies: list[int]) -> None:
+        await self._patiently(partial(self._store.discard_bodies, bodies))
 
     async def _janitor(self, step: Maintenance) -> None:
         """One step, however often it takes: a lock may stand in the way (R4), or the disk be full."""

@@ -6,6 +6,9 @@ import asyncio
 
 import pytest
 
+from broker_core.engine import Limits
+from broker_core.engine.commands import Control
+from broker_core.engine.destination import Settings
 from broker_core.store import CommitLost
 from broker_core.store.memory_tables import Fault
 
@@ -216,6 +219,68 @@ def test_a_body_cut_off_on_its_way_to_an_auto_client_goes_to_another_flagged(run
         (_, headers, body), = other.take()
         assert body == LARGE
         assert headers["redelivered"] == "true"
+        await broker.end()
+
+    run(story())
+
+
+@pytest.mark.parametrize("ack", ["auto", "client-individual"])
+def test_the_body_of_a_volatile_message_goes_when_it_is_acknowledged(run: Run, ack: str) -> None:
+    """No segment takes it along. Express is what clients send without a word: kept until the next term, such bodies would fill the disk."""
+
+    async def story() -> None:
+        broker = await Broker(**SIZES).start()
+        consumer, producer = await broker.client(), await broker.client()
+        consumer.say("SUBSCRIBE", ("id", "1"), ("destination", "/queue/q"), ("ack", ack))
+        producer.send(LARGE, "1", reliability="express")
+        await turns(200)
+        (frame,) = consumer.take()
+        assert frame[2] == LARGE
+        if ack != "auto":
+            assert broker.database.tables.bodies
+            consumer.ack(frame, "2")
+        await asyncio.sleep(1)
+        assert not broker.database.tables.bodies
+        await broker.end()
+
+    run(story())
+
+
+def test_the_body_of_a_volatile_message_lives_on_in_the_dead_message_queue_until_it_is_consumed_there(run: Run) -> None:
+    async def story() -> None:
+        broker = await Broker(**SIZES).start(Limits(settings=Settings(redelivery_max=0)))
+        consumer, producer = await broker.client("q"), await broker.client()
+        producer.send(LARGE, "1", reliability="express")
+        await turns(200)
+        (frame,) = consumer.take()
+        consumer.say("NACK", ("id", frame[1]["ack"]))
+        undertaker = await broker.client("mq.sys.dmq")
+        await turns(200)
+        (dead,) = undertaker.take()
+        assert dead[2] == LARGE
+        undertaker.ack(dead, "1")
+        await asyncio.sleep(1)
+        assert not broker.database.tables.bodies
+        await broker.end()
+
+    run(story())
+
+
+def test_the_body_of_a_refused_or_purged_message_goes(run: Run) -> None:
+    async def story() -> None:
+        broker = await Broker(**SIZES).start()
+        producer = await broker.client()
+        producer.send(LARGE, "1", reliability="express")
+        await turns(200)
+        assert len(broker.database.tables.bodies) == 1
+        for verb, arguments in (("purge", {}), ("pause", {"direction": "PRODUCERS"})):
+            broker.host.submit([Control(broker.database.request(verb, "queue/q", arguments), verb, "queue/q", arguments)])
+        await asyncio.sleep(1)
+        assert not broker.database.tables.bodies
+        producer.send(LARGE, "2")
+        await turns(200)
+        assert "ERROR" in producer.commands()
+        assert not broker.database.tables.bodies
         await broker.end()
 
     run(story())
