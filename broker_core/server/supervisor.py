@@ -94,10 +94,10 @@ async def _acquire(config: BrokerConfig, name: str, stop: asyncio.Event, operato
     standing_by = asyncio.create_task(_stand_by(name, operators))
     try:
         await asyncio.wait({acquiring, stopping, standing_by}, return_when=asyncio.FIRST_COMPLETED)
+        if acquiring.done():  # first of all: nobody else would release it
+            return acquiring.result()
         if standing_by.done():
             standing_by.result()
-        if acquiring.done():
-            return acquiring.result()
         return None
     finally:
         for task in (acquiring, stopping, standing_by):

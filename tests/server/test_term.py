@@ -251,3 +251,23 @@ def test_a_term_that_met_a_full_disk_is_followed_by_another(monkeypatch: pytest.
         assert terms == 2
 
     asyncio.run(story())
+
+
+def test_a_lease_won_at_the_moment_at_which_standing_by_failed_is_not_forgotten(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Forgotten it would be held, with a fresh heartbeat, by nobody who serves: this node would stand by behind itself for ever."""
+    won = object()
+
+    async def acquire(*_where: object) -> object:
+        return won
+
+    async def stand_by(*_where: object) -> None:
+        raise CommitLost("the database does not answer")
+
+    monkeypatch.setattr(supervisor.Lease, "acquire", acquire)
+    monkeypatch.setattr(supervisor, "_stand_by", stand_by)
+
+    async def story() -> None:
+        operators: Any = None
+        assert await supervisor._acquire(BrokerConfig(), "node", asyncio.Event(), operators) is won
+
+    run(story())
