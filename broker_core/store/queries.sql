@@ -103,7 +103,7 @@ SELECT destination, priority, min(position), max(position) FROM surety.retained 
 
 -- name: retained_uncompact
 -- What an interrupted compaction copied: its segment is still there and speaks for itself.
-DELETE FROM surety.retained WHERE shard = %(shard)s AND segment = ANY(%(segments)s)
+DELETE FROM surety.retained WHERE shard = %(shard)s AND segment = ANY(%(segments)s) RETURNING stored_body
 
 -- name: checkpoint_write
 UPDATE surety.checkpoint

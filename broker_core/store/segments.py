@@ -189,7 +189,10 @@ class Segments:
             half = [segment.segment for segment in self.known.values() if segment.compacting]
             if half:
                 async with self._fence.transaction(self._connection):
-                    await self._connection.execute(QUERIES["retained_uncompact"], {"shard": self._shard, "segments": half})
+                    rows = await (await self._connection.execute(QUERIES["retained_uncompact"], {"shard": self._shard, "segments": half})).fetchall()
+                    bodies = [body for (body,) in rows if body is not None]
+                    if bodies:  # the segment's own references stay
+                        await self._connection.execute(QUERIES["references_release"], {"shard": self._shard, "bodies": bodies})
                     await self._connection.execute(QUERIES["segments_uncompact"], {"shard": self._shard, "segments": half})
             for segment in half:
                 self.known[segment].compacting = False

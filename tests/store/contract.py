@@ -210,6 +210,22 @@ class FailureContract:
         await again.compact_segment(CompactSegment(1, [(1, 4, 2, 30)]))
         assert await positions(again, page(0, 99, segments=[RETAINED])) == list(range(2, 31))
 
+    async def test_the_large_bodies_of_an_interrupted_compaction_go_with_their_segment(self, rig: Rig) -> None:
+        store = await rig.open()
+        await store.recover()
+        body = StoredBody(await store.write_body(chunks(b"large")), 5)
+        rows = [message(1, body=body), *messages(2, 40)]
+        await store.commit(commit(1, rows, definitions=[SegmentClosed(1, 40, {(1, 4): (1, 40)})]))
+        await rig.break_compaction()
+        with pytest.raises(CommitLost):
+            await store.compact_segment(CompactSegment(1, [(1, 4, 1, 40)]))
+        again = await rig.open()
+        await again.recover()
+        assert await body_of(again, body.body) == b"large"
+        assert await again.drop_segment(1)
+        with pytest.raises(BodyMissing):
+            await body_of(again, body.body)
+
     async def test_a_copy_of_a_message_that_is_not_there_makes_no_commit(self, rig: Rig) -> None:
         store = await rig.open()
         await store.recover()
