@@ -41,6 +41,8 @@ def control(shard: Shard, command: Control) -> None:
             raise _Refusal(Refusal.REQUEST_EXPIRED)
         if verb is None:
             raise _Refusal(Refusal.NOT_SUPPORTED, command.verb)
+        if not isinstance(command.arguments, dict):
+            raise _Refusal(Refusal.INVALID_SETTING, "the arguments must be an object of names and values")
         done, answer = True, verb(shard, command)
     except _Refusal as no:
         done, answer = False, {"refusal": no.refusal.name, "message": no.refusal.value, "detail": no.detail}

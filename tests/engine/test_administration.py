@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from broker_core.engine import commands as c
@@ -245,3 +247,18 @@ def test_names_that_are_valid(address: str) -> None:
 @pytest.mark.parametrize("address", ["queue/", "queue", "queue/a*", "queue/a>", "queue/\n", "queue//a", "pond/a", "queue/" + "n" * 256, "queue/a\x7f"])
 def test_names_that_are_not(address: str) -> None:
     assert not is_valid(address)
+
+
+def test_a_request_whose_arguments_are_no_object_is_refused_like_any_other() -> None:
+    """The table takes any JSON; a request that broke the node would wait for the next one, and break that as well."""
+    bench = Bench()
+    bench.send("a")
+    number = bench.database.request("purge", QUEUE)
+    arguments: Any = [1]
+    bench.apply(c.Control(number, "purge", QUEUE, arguments))
+    bench.flush()
+    answer = bench.database.answer(number)
+    assert answer is not None
+    done, result = answer
+    assert not done and result["refusal"] == "INVALID_SETTING"
+    assert bench.depth() == 1
