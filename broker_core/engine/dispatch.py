@@ -54,6 +54,9 @@ def _may_receive(shard: Shard, link: Link) -> bool:
 def _foremost(subscription: Subscription) -> Cursor | None:
     """The cursor to deliver from: of the highest priority that has anything; between stored and volatile the older message."""
     found: Cursor | None = None
+    if len(subscription.order) == 1:  # nearly always
+        cursor = subscription.order[0]
+        return cursor if cursor.returned or (cursor.ready and not cursor.missing) else None
     for cursor in subscription.order:
         if found is not None and cursor.priority < found.priority:
             break
@@ -73,7 +76,10 @@ def _deliver(shard: Shard, link: Link, cursor: Cursor, count: int) -> None:
     shard.batch.outputs.append(Delivered(link.peer.number, link.number, first_tag, messages))
     if cursor.stored:
         _offer(shard, link, cursor, messages)
-    link.unsettled.update(zip(range(first_tag, link.tag + 1), messages, strict=True))
+    if len(messages) == 1:
+        link.unsettled[first_tag] = messages[0]
+    else:
+        link.unsettled.update(zip(range(first_tag, link.tag + 1), messages, strict=True))
     if link.presettled:
         # A large body leaves chunk by chunk: whoever streams it settles it when the last one has left, as until then it must stay in the store.
         shard.presettled.append((link, [tag for tag, m in enumerate(messages, first_tag) if m.body.__class__ is not StoredBody]))

@@ -51,7 +51,8 @@ def feed(shard: Shard, link: Link) -> None:
     if link.credit > 0 and not link.hungry and not link.peer.stopped:
         link.hungry = True
         link.subscription.hungry.append(link)
-    shard.mark(link.subscription)
+    if not link.subscription.is_idle:
+        shard.mark(link.subscription)
 
 
 def acknowledge(shard: Shard, link: Link, messages: list[Message]) -> None:

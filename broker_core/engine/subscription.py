@@ -130,6 +130,16 @@ class Subscription:
         return cursor
 
     @property
+    def is_idle(self) -> bool:
+        """Nothing to deliver, nothing to read: a link that becomes hungry need not be looked at before a message comes."""
+        if self.draining:
+            return False
+        for cursor in self.order:
+            if cursor.ready or cursor.returned or cursor.missing or cursor.loaded < cursor.lane.tail:
+                return False
+        return True
+
+    @property
     def depth(self) -> int:
         return sum(cursor.depth for cursor in self.order)
 

@@ -285,7 +285,7 @@ class Host:
             self.spawn(self._report(effects))
 
     def _report_due(self) -> bool:
-        """At most one report at a time, and as seldom as configured; never more than a tenth of the time goes into them."""
+        """At most one report at a time, and as seldom as configured; never more than a twentieth of the time goes into them."""
         now = time.monotonic()
         if self._reporting or now < self._next_report:
             return False
@@ -298,7 +298,7 @@ class Host:
             took += await self._patiently(partial(self._store.checkpoint, effects.checkpoint))
         if effects.statistics:
             took += await self._patiently(partial(self._publish, effects))
-        self._next_report = max(self._next_report, time.monotonic() + 9 * took)
+        self._next_report = max(self._next_report, time.monotonic() + 19 * took)
         self._reporting = False
         self._arm()
 
