@@ -28,6 +28,8 @@ def deep(bench: Bench) -> list[Row]:
     drain_peer: list[float] = []
     notes_peer: list[str] = []
     if bench.peer is not None:
+        # The queue must be there before two producers come: RabbitMQ fails when both declare a new quorum queue at once.
+        bench.load(bench.peer, dest=QUEUE, n=10, producers=1, consumers=1, ackevery=1, header=QUORUM)
         fill_peer = [bench.load(bench.peer, dest=QUEUE, n=count_peer, consumers=0, window=500, header=QUORUM)["sent_rate"]]
         notes_peer = [f"peer filled {count_peer:,}: {bench.peer.resident_octets() / MIB:,.0f} MiB"]
         drain_peer = [bench.load(bench.peer, dest=QUEUE, n=count_peer, producers=0, prefetch=1000, ackevery=200, header=QUORUM)["delivered_rate"]]
