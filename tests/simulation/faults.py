@@ -18,6 +18,8 @@ ONE_IN = {Fault.LOST: 500, Fault.KEPT: 500, Fault.CRASH: 700, Fault.FULL: 400}
 """Commits, checkpoints and the like between two faults of a kind."""
 HAVE_PATIENCE = frozenset(("commit", "checkpoint", "drop_segment", "compact_segment", "sweep_retained"))
 """What the host tries again when there is no room; a read needs none."""
+KILLED_BY_COMMANDS = 6_000
+"""A history has had a kill by then: chance alone leaves it out of one in a hundred."""
 
 
 class Faults:
@@ -52,7 +54,7 @@ class Faults:
             await asyncio.sleep(random.random() * 0.080)
             self._collect()
             choice = random.random()
-            if choice < 0.05:
+            if choice < 0.05 or self._kill_overdue():
                 self._kill()
             elif choice < 0.40:
                 self._ask("expire")
@@ -66,6 +68,10 @@ class Faults:
                 self._ask("resume", random.choice(QUEUES))
             elif choice < 0.78:
                 self._ask("reap")
+
+    def _kill_overdue(self) -> bool:
+        counts = self.world.counts
+        return counts["commands"] > KILLED_BY_COMMANDS and not counts["kills"]
 
     def _kill(self) -> None:
         term = self.world.serving()
