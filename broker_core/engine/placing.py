@@ -92,7 +92,7 @@ def place(shard: Shard, destination: Destination, message: Message, *, copied: b
     """The message becomes visible: it joins its lane. `copied`: its row is written by a Copy, its body is not at hand."""
     header = message.header
     index = header.lane
-    lane = destination.lanes[index] or _open_lane(destination, index)
+    lane = destination.lanes[index] or open_lane(destination, index)
     batch = shard.batch
     shard.sequence = message.sequence = shard.sequence + 1
     message.destination = destination.number
@@ -128,7 +128,7 @@ def place(shard: Shard, destination: Destination, message: Message, *, copied: b
             shard.timers.add(header.expiration, cursor, message)  # type: ignore[arg-type]
 
 
-def _open_lane(destination: Destination, index: int) -> Lane:
+def open_lane(destination: Destination, index: int) -> Lane:
     lane = destination.lanes[index] = Lane(destination, index)
     for subscription in destination.subscriptions:
         subscription.cursor(lane)

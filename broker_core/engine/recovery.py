@@ -8,7 +8,7 @@ from .destination import Destination, Lane, Settings
 from .engine import Engine
 from .limits import Limits
 from .message import PRIORITIES
-from .placing import create
+from .placing import create, open_lane
 from .recovered import LedgerRow, Recovered
 from .shard import Shard
 from .subscription import Cursor, Subscription
@@ -126,12 +126,7 @@ def _lane(shard: Shard, number: int, index: int) -> Lane | None:
     destination = shard.numbered.get(number)
     if destination is None or index >= PRIORITIES:
         return None
-    lane = destination.lanes[index]
-    if lane is None:
-        lane = destination.lanes[index] = Lane(destination, index)
-        for subscription in destination.subscriptions:
-            subscription.cursor(lane)
-    return lane
+    return destination.lanes[index] or open_lane(destination, index)
 
 
 def _cursor(shard: Shard, number: int, index: int) -> Cursor | None:
