@@ -57,6 +57,9 @@ def _create(shard: Shard, command: Control) -> Answer:
         raise _Refusal(Refusal.NOT_SUPPORTED, address)
     if address in shard.destinations:
         raise _Refusal(Refusal.DESTINATION_EXISTS, address)
+    if len(shard.destinations) >= shard.limits.destinations_max:
+        detail = f"there are {len(shard.destinations)}; destroy some that nobody uses, or restart the nodes with a larger SURETY_DESTINATIONS_MAX"
+        raise _Refusal(Refusal.TOO_MANY_DESTINATIONS, detail)
     destination = create(shard, address, _settings(shard.limits.settings, command.arguments), automatic=False)
     return {"destination": destination.number}
 

@@ -27,6 +27,8 @@ class Limits:
     reap_ms: int = 120_000
     """An automatic destination without consumers and messages for so long is destroyed (Open MQ's imq.autocreate.reaptime)."""
     auto_create: bool = True
+    destinations_max: int = 50_000
+    """Of all kinds together; clients and operators create no more. One in use takes about 4 KiB: 200 MiB for all."""
     settings: Settings = DEFAULTS
     """Of destinations that nobody set otherwise."""
     expiry_rows: int = 1000

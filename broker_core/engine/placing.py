@@ -51,6 +51,8 @@ def why_not_create(shard: Shard, address: str) -> Refusal | None:
         return Refusal.NOT_SUPPORTED
     if is_reserved(address) or not shard.limits.auto_create:
         return Refusal.NO_SUCH_DESTINATION
+    if len(shard.destinations) >= shard.limits.destinations_max:
+        return Refusal.TOO_MANY_DESTINATIONS
     return None
 
 

@@ -8,6 +8,7 @@ class Refusal(Enum):
 
     INVALID_DESTINATION = "the destination's name is not valid"
     NO_SUCH_DESTINATION = "the destination does not exist and may not be created automatically"
+    TOO_MANY_DESTINATIONS = "the broker has as many destinations as it may have: use one that exists, or ask its operator for room"
     DESTINATION_PAUSED = "the destination accepts no messages at present: an operator paused it"
     DESTINATION_EXISTS = "a destination with this name exists already"
     DESTINATION_IN_USE = "the destination still has consumers or messages"

@@ -9,6 +9,7 @@ from .escaping import header_line
 REFUSALS: dict[Refusal, str] = {
     Refusal.INVALID_DESTINATION: "invalid destination",
     Refusal.NO_SUCH_DESTINATION: "no such destination",
+    Refusal.TOO_MANY_DESTINATIONS: "too many destinations",
     Refusal.DESTINATION_PAUSED: "destination paused",
     Refusal.DESTINATION_EXISTS: "destination exists",
     Refusal.DESTINATION_IN_USE: "destination in use",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Any
 
 import pytest
@@ -215,6 +216,39 @@ def test_what_cannot_be_created_is_refused_to_senders_and_subscribers_alike(addr
 def test_where_destinations_are_not_created_automatically_a_missing_one_is_refused() -> None:
     bench = Bench(auto_create=False)
     assert bench.refused(bench.send("a")) == [Refusal.NO_SUCH_DESTINATION]
+
+
+def test_clients_create_no_more_destinations_than_there_may_be_and_use_those_that_exist() -> None:
+    bench = Bench(destinations_max=3)
+    bench.send("a", address="queue/1")
+    bench.attach(address="queue/2")
+    assert bench.refused(bench.send("a", address="queue/3")) == [Refusal.TOO_MANY_DESTINATIONS]
+    bench.apply(c.Attach(1, 5, "queue/3", token="t"))
+    assert bench.refused(bench.flush()) == [Refusal.TOO_MANY_DESTINATIONS]
+    assert set(bench.engine.shard.destinations) == {DEAD, "queue/1", "queue/2"}
+    assert bench.refused(bench.send("a", address="queue/2")) == []
+    bench.control("destroy", "queue/1")
+    assert bench.confirmed(bench.send("a", address="queue/3")) == ["a"]
+
+
+def test_an_operator_is_told_how_to_make_room_for_one_more_destination() -> None:
+    bench = Bench(destinations_max=2)
+    bench.control("create", "queue/1")
+    answer = bench.control("create", "queue/2")
+    assert answer["refusal"] == "TOO_MANY_DESTINATIONS"
+    assert answer["detail"] == "there are 2; destroy some that nobody uses, or restart the nodes with a larger SURETY_DESTINATIONS_MAX"
+    bench.control("destroy", "queue/1")
+    assert "destination" in bench.control("create", "queue/2")
+
+
+def test_more_destinations_than_there_may_be_survive_a_restart_and_none_is_added() -> None:
+    bench = Bench()
+    for number in range(4):
+        bench.send("a", address=f"queue/{number}")
+    bench.limits = dataclasses.replace(bench.limits, destinations_max=2)
+    bench.start()
+    assert bench.attach(address="queue/3") == ["a"]
+    assert bench.refused(bench.send("a", address="queue/4")) == [Refusal.TOO_MANY_DESTINATIONS]
 
 
 def test_a_link_number_is_used_once_at_a_time() -> None:
