@@ -2,8 +2,11 @@
 
 import os
 
+from django.conf import settings
 from django.core.asgi import get_asgi_application
+from uvicorn.middleware.proxy_headers import ProxyHeadersMiddleware
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "console.settings")
 
-application = get_asgi_application()
+# The server itself trusts no header (launch/supervisor.py); without a proxy this trusts nobody either, and passes everything on.
+application = ProxyHeadersMiddleware(get_asgi_application(), settings.TRUSTED_PROXIES)

@@ -1,5 +1,6 @@
-"""Django's settings, one file. The broker's own come from BrokerConfig; what concerns only the console is read here, by three readers."""
+"""Django's settings, one file. The broker's own come from BrokerConfig; what concerns only the console is read here, by four readers."""
 
+import ipaddress
 import os
 import secrets
 import socket
@@ -29,6 +30,16 @@ def env_flag(name: str, default: bool = False) -> bool:
 def env_list(name: str) -> list[str]:
     """Parts separated by commas."""
     return [part.strip() for part in env_text(name).split(",") if part.strip()]
+
+
+def proxies(name: str, https: bool) -> list[str]:
+    """IP addresses and networks, separated by commas; this machine if there is a proxy and nobody says where. Without one, nobody."""
+    for given in env_list(name):
+        try:
+            ipaddress.ip_network(given)
+        except ValueError:
+            raise ImproperlyConfigured(f"{name} names {given!r}, but must name IP addresses or networks, separated by commas.") from None
+    return (env_list(name) or ["127.0.0.1", "::1"]) if https else []
 
 
 def secret_key(home: Path) -> str:
@@ -77,9 +88,10 @@ DEBUG = False
 ALLOWED_HOSTS = ["localhost", "127.0.0.1", "[::1]", socket.gethostname(), BROKER.bind, *env_list("SURETY_ALLOWED_HOSTS")]
 CSRF_TRUSTED_ORIGINS = env_list("SURETY_TRUSTED_ORIGINS")
 HTTPS = env_flag("SURETY_HTTPS")
-"""True: the console is reached by HTTPS only, through a proxy that says so in X-Forwarded-Proto."""
+"""True: the console is reached by HTTPS only, through a proxy that says so in X-Forwarded-Proto, and who asks in X-Forwarded-For."""
+TRUSTED_PROXIES = proxies("SURETY_TRUSTED_PROXIES", HTTPS)
+"""Only these may say so (asgi.py). Nobody else: who asks is what the login's throttle counts by and what the audit keeps."""
 if HTTPS:
-    SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https")
     SECURE_HSTS_SECONDS = 31_536_000
 SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = HTTPS
 SESSION_COOKIE_AGE = 12 * 3600

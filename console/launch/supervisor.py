@@ -44,6 +44,8 @@ def roles(config: BrokerConfig) -> dict[str, Role]:
     tasks = [*CELERY, "-A", "console.celery"]
     schedule = [*QUIET, "--pidfile", "", "--schedule", str(config.home / "run" / "beat-schedule")]
     listen = ["--host", config.bind, "--port", str(config.http_port), "--lifespan", "off", "--no-access-log", "--no-server-header"]
+    # By itself uvicorn believes what anybody on this machine writes in X-Forwarded-For; console/asgi.py believes only a proxy that was named.
+    listen.append("--no-proxy-headers")
     return {
         "node": Role("node", NODE_COMMAND),
         "worker": Role("worker", [*tasks, "worker", *CELERY_WORKER, "--queues", TASKS_QUEUE, "-n", "tasks@%h", *QUIET]),
