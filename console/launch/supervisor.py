@@ -25,6 +25,7 @@ from .home import check_ports, take_home, wait_for_leftovers
 from .postgres import ENVIRONMENT, EmbeddedPostgres
 from .readiness import is_ready
 from .refusal import CannotStart
+from .terminal import own_foreground
 
 PYTHON = [sys.executable, "-u"]
 MANAGE = str(Path(__file__).parents[2] / "manage.py")
@@ -151,7 +152,7 @@ class Supervisor:
 
 def run(config: BrokerConfig) -> int:
     """Raises CannotStart."""
-    with take_home(config.home):
+    with take_home(config.home), own_foreground():
         wait_for_leftovers(config.home)
         check_ports(config)
         return asyncio.run(Supervisor(config).run())
