@@ -13,9 +13,10 @@ Theory of operation
 same way, so it needs no decoding. In all other frames `receipt` stays among the headers.
 
 A producer sends the same header section again and again, but for the receipt and perhaps the length. So a SEND is first compared with the
-one before it, then with the same but for the length (see `likeness`); else its receipt and content-length lines are cut out and the rest
-is looked up among the sections met before. Only a new section is decoded, split and validated, and given to `prepare`: what that returns
-stays with the section as `prepared`. One frame of 1 KiB takes 1.4, 2.5, 4 and 10 us in these four cases, up to the engine's command.
+one that came twice in a row, then with the same but for the length (see `likeness`); else its receipt line is cut out and the rest looked up
+among the sections met before, then the content-length too. Only a new section is decoded, split and validated, and given to `prepare`: what
+that returns stays with the section as `prepared`. One frame of 1 KiB takes the parser 0.8, 1.6, 1.6, 3.2 and 6.6 us
+in these five cases.
 
 What is kept between chunks: a header section under way (bounded, joined to the next chunk), or a body under way (a bytearray, never
 re-joined; above `large_body_octets` it leaves in parts). Closing the generator keeps what it has not looked at.
@@ -60,8 +61,10 @@ class Parser:
         self._length = -1
         self._body = bytearray()
         self._likeness = Likeness(b"\0", None, 0)
-        # How the last SEND section began up to its receipt's value, how it went on, what it was and its length. Matches no frame at first.
+        # How the SEND section that came twice in a row began up to its receipt's value, how it went on, what it was and its length.
+        # Matches no frame at first.
         self._expected: tuple[bytes, bytes, Section | None, int] = b"\0", b"", None, -1
+        self._last: tuple[Section | None, int] = None, -1
 
     @property
     def version(self) -> str:
@@ -92,6 +95,7 @@ class Parser:
         self._section = self._receipt = None
         self._body = bytearray()
         self._expected = b"\0", b"", None, -1
+        self._last = None, -1
         self._likeness = Likeness(b"\0", None, 0)
         self._sections.forget()
 
@@ -103,6 +107,8 @@ class Parser:
         header_octets_max = self._limits.header_octets_max
         find, startswith, sections = buffer.find, buffer.startswith, self._sections
         before, after, expected, expected_length = self._expected
+        last, last_length = self._last
+        whole = sections.whole.get
         may_send = "SEND" in sections.commands
         acks_by_id = sections.version == "1.2" and "ACK" in sections.commands
         try:
@@ -139,15 +145,20 @@ class Parser:
                             block = buffer[position:at] + buffer[stop:end]
                         else:
                             block = buffer[position:end]
-                        if may_send and (receipt is None or receipt.isalnum()) and b"\r" not in block and b"\0" not in block:
-                            section, length = sections.of_send(block, receipt)
-                            if section is expected and length >= 0:  # the length is what differs
-                                self._likeness = Likeness(buffer[position:start], section, self._limits.body_octets_max)
-                            expected, expected_length = section, length
-                            if receipt is None:
-                                before, after = buffer[position:start], b""
-                            else:
-                                before, after = buffer[position : at + 9], buffer[stop:start]
+                        if may_send and (receipt is None or receipt.isalnum()):
+                            if (met := whole(block)) is not None:
+                                section, length = met
+                            elif b"\r" not in block and b"\0" not in block:
+                                section, length = sections.of_send(block, receipt)
+                        if section is not None:
+                            if section is last:
+                                if length != last_length:
+                                    self._likeness = Likeness(buffer[position:start], section, self._limits.body_octets_max)
+                                elif receipt is None:
+                                    before, after, expected, expected_length = buffer[position:start], b"", section, length
+                                else:
+                                    before, after, expected, expected_length = buffer[position : at + 9], buffer[stop:start], section, length
+                            last, last_length = section, length
                 elif acks_by_id and startswith(b"ACK\nid:", position):
                     found = _ACK_BY_ID.match(buffer, position)
                     if found is not None:
@@ -186,6 +197,7 @@ class Parser:
         finally:
             self._kept = buffer[position:]
             self._expected = before, after, expected, expected_length
+            self._last = last, last_length
 
     # -- bodies -------------------------------------------------------------------------------------------------------------------------
     def _take_body(self, buffer: bytes, start: int) -> tuple[list[Event], int]:

@@ -56,10 +56,11 @@ class SectionMemory:
     def __init__(self, sections_max: int = 32_768) -> None:
         self.sections_max = sections_max
         """About 1.5 KiB each at most: 48 MiB."""
-        self._tables: dict[str, dict[bytes, Section]] = {}
+        self._tables: dict[str, tuple[dict[bytes, Section], dict[bytes, tuple[Section, int]]]] = {}
 
-    def table(self, version: str) -> dict[bytes, Section]:
-        return self._tables.setdefault(version, {})
+    def tables(self, version: str) -> tuple[dict[bytes, Section], dict[bytes, tuple[Section, int]]]:
+        """Sections less receipt and content-length; and less the receipt only, with the length."""
+        return self._tables.setdefault(version, ({}, {}))
 
 
 class Sections:
@@ -73,13 +74,16 @@ class Sections:
         self._prepare = prepare
         self._known: dict[bytes, Section] = {}
         self._known_max = limits.sections_max
+        self.whole: dict[bytes, tuple[Section, int]] = {}
+        """SEND sections, less their receipt, that came before with the same content-length: what of_send gave for them."""
 
     def share(self, memory: SectionMemory) -> None:
         """Remember with others; only if what `prepare` makes depends on nothing but the section and the version."""
-        self._known, self._known_max = memory.table(self.version), memory.sections_max
+        self._known, self.whole = memory.tables(self.version)
+        self._known_max = memory.sections_max
 
     def forget(self) -> None:
-        self._known, self._known_max = {}, self._limits.sections_max
+        self._known, self.whole, self._known_max = {}, {}, self._limits.sections_max
 
     def read(self, buffer: bytes, position: int) -> tuple[Section, bytes | None, int, int] | None:
         """The section that starts at `position`, SEND's receipt, the content-length, and where the body starts; None: not complete yet."""
@@ -131,6 +135,7 @@ class Sections:
 
     def of_send(self, block: bytes, receipt: bytes | None) -> tuple[Section, int]:
         """A SEND section without its receipt: what it says besides the length, met before or new, and the length."""
+        said = block
         block, value = self._cut(block, b"\ncontent-length:")
         length = -1 if value is None else self._length_of(value, receipt)
         section = self._known.get(block)
@@ -154,6 +159,10 @@ class Sections:
                 if len(self._known) >= self._known_max:
                     self._known.clear()
                 self._known[block] = section
+        elif length >= 0:
+            if len(self.whole) >= self._known_max:
+                self.whole.clear()
+            self.whole[said] = section, length
         return section, length
 
     def _cut(self, block: bytes, name: bytes) -> tuple[bytes, bytes | None]:

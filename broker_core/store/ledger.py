@@ -65,11 +65,29 @@ class Ledger:
         for (name, fields), rows in zip(RANGES, told, strict=True):
             if rows:
                 columns.extend([f"{name}_{column}" for column, _ in fields])
-                values.extend(["'{" + ",".join(map(str, column)) + "}'" for column in zip(*rows, strict=True)])
+                values.extend(_literals(rows))
                 numbers, arrays = numbers + len(rows) * len(fields), arrays + len(fields)
         self.rows += 1
         self.octets += ROW_OCTETS + ARRAY_OCTETS * arrays + 8 * numbers
         return f"INSERT INTO surety.ledger_{self._shard}_{self.segment}({','.join(columns)})VALUES({','.join(values)})".encode()
+
+
+def _literals(rows: Sequence[tuple[int, ...]]) -> list[str]:
+    """The columns as array literals. Ten thousand queues make tens of thousands of ranges a second: of ranges of one message the last is the
+    first, a lane is mostly the same for all, and repr writes a tuple in half the time of joining its numbers."""
+    if len(rows) == 1:
+        return [f"'{{{number}}}'" for number in rows[0]]
+    literals: list[str] = []
+    before: tuple[int, ...] = ()
+    for column in zip(*rows, strict=True):
+        if column == before:
+            literals.append(literals[-1])
+        elif column.count(column[0]) == len(column):
+            literals.append("'{" + (f"{column[0]}," * len(column))[:-1] + "}'")
+        else:
+            literals.append("'{" + repr(column)[1:-1] + "}'")
+        before = column
+    return literals
 
 
 def ledger_row(row: Sequence[Any]) -> tuple[LedgerRow, int]:

@@ -1,0 +1,66 @@
+"""Sections met before are recognised by shortcuts; whatever the shortcut, a parser that remembers reads the same as one that is new."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from broker_core.stomp.frames import Parser
+from broker_core.stomp.limits import Limits
+from broker_core.stomp.sections import CLIENT_COMMANDS, Malformed, SectionMemory
+
+DESTINATIONS = [b"/queue/a", b"/queue/b", b"/queue/aa"]
+
+
+def _send(destination: bytes, body: bytes, receipt: bytes | None, said: bool, receipt_first: bool) -> bytes:
+    receipt_line = b"" if receipt is None else b"receipt:" + receipt + b"\n"
+    length = b"content-length:%d\n" % len(body) if said else b""
+    pieces = (receipt_line, length) if receipt_first else (length, receipt_line)
+    return b"SEND\ndestination:" + destination + b"\n" + b"".join(pieces) + b"\n" + body + b"\0"
+
+
+frames = st.builds(
+    _send,
+    st.sampled_from(DESTINATIONS),
+    st.sampled_from([b"", b"x", b"yy", b"z" * 12]),
+    st.sampled_from([None, b"1", b"22", b"with\\ccolon"]),
+    st.booleans(),
+    st.booleans(),
+)
+
+
+def _parser(memory: SectionMemory | None = None) -> Parser:
+    parser = Parser(Limits(), CLIENT_COMMANDS, lambda headers, lines: dict(headers))
+    parser.version = "1.2"
+    if memory is not None:
+        parser.share(memory)
+    return parser
+
+
+def _read(parser: Parser, octets: bytes) -> list[tuple[object, bytes | None, bytes | None]]:
+    return [(section.prepared, receipt, body) for section, receipt, body in parser.events(octets)]
+
+
+@given(st.lists(frames, max_size=30), st.integers(min_value=1, max_value=200))
+def test_a_parser_that_remembers_reads_what_a_new_one_reads(sent: list[bytes], chunk: int) -> None:
+    memory, octets = SectionMemory(sections_max=2), b"".join(sent)
+    remembering = [_parser(memory), _parser(memory)]
+    expected = [event for frame in sent for event in _read(_parser(), frame)]
+    for parser in remembering:
+        assert [event for start in range(0, len(octets), chunk) for event in _read(parser, octets[start : start + chunk])] == expected
+
+
+def test_a_section_met_before_with_a_length_is_still_held_to_it() -> None:
+    parser = _parser()
+    for destination in (*DESTINATIONS, *DESTINATIONS, *DESTINATIONS):
+        assert len(_read(parser, _send(destination, b"yy", b"1", True, True))) == 1
+    with pytest.raises(Malformed, match="does not end with NUL after its content-length of 2"):
+        _read(parser, _send(DESTINATIONS[0], b"yy", b"1", True, True)[:-1] + b"y\0\0\0")
+
+
+def test_a_section_met_before_does_not_lend_its_length_to_one_without() -> None:
+    parser = _parser()
+    for _ in range(3):
+        _read(parser, _send(b"/queue/a", b"yy", b"1", True, True))
+    assert _read(parser, _send(b"/queue/a", b"longer", b"1", False, True)) == [({"destination": "/queue/a"}, b"1", b"longer")]
