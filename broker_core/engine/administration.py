@@ -131,12 +131,14 @@ def _purge_cursor(shard: Shard, cursor: Cursor) -> int:
     kept = sorted([*(m.position for m in held), *cursor.accepted])
     if not cursor.stored:
         skipped = cursor.skip
-        for message in [*(m for m in cursor.ready if m.position not in skipped), *(m for _, m in cursor.returned), *cursor.delayed.values()]:
-            discard_body(shard, message)
+        for message in [*cursor.ready, *(m for _, m in cursor.returned), *cursor.delayed.values()]:
+            if message.position not in skipped:
+                discard_body(shard, message)
     shard.memory -= cursor.octets
     cursor.octets = 0
     cursor.ready.clear()
     cursor.returned.clear()
+    cursor.expiring.clear()
     cursor.missing.clear()
     cursor.delayed.clear()
     cursor.skip.clear()

@@ -4,6 +4,8 @@ if their destination says so (checklist items 75 to 80). Nothing dies twice: wha
 from __future__ import annotations
 
 import json
+from collections import deque
+from heapq import heapify, heappop
 
 from .accounting import discard_body, settle_now
 from .address import DEAD_MESSAGE_QUEUE
@@ -43,16 +45,56 @@ def expire(shard: Shard, cursor: Cursor, message: Message) -> None:
 
 
 def expire_found(shard: Shard, cursor: Cursor, message: Message) -> None:
-    """A sweep or a timer found the message past its expiration, wherever it is. Messages delivered or coming back are left alone:
-    a delivered one may still be acknowledged, one that came back is looked at again when its turn comes."""
-    position = message.position
-    if cursor.progress.is_settled(position) or position in cursor.skip:
+    """A sweep or a timer found the message past its expiration, wherever it is. One that is delivered is left alone, it may still be
+    acknowledged; if it comes back, it expires then."""
+    if cursor.progress.is_settled(message.position):
         return
-    if position < cursor.loaded:
+    waiting = _withdraw(cursor, message)
+    if waiting is not None:
+        waiting.failures = cursor.failures.get(message.position, 0)  # a row read for a sweep does not know them
+        expire(shard, cursor, waiting)
+        _forget_skipped(shard, cursor)
+        shard.mark(cursor.subscription)
+
+
+def _withdraw(cursor: Cursor, message: Message) -> Message | None:
+    """Take the message from where it waits; the object that waited. None: it is outstanding on a link."""
+    position = message.position
+    if position >= cursor.loaded:
+        return message
+    waiting = cursor.missing.pop(position, None) or cursor.delayed.pop(position, None)
+    if waiting is not None:
+        return waiting
+    waiting = cursor.expiring.pop(position, None)
+    if waiting is None:
         if not cursor.ready or position < cursor.ready[0].position:
-            return
-        cursor.skip[position] = None
-    expire(shard, cursor, message)
+            return None
+        waiting = message
+    cursor.skip[position] = None
+    return waiting
+
+
+def _forget_skipped(shard: Shard, cursor: Cursor) -> None:
+    """What expired leaves memory: at the head at once, elsewhere when it is the greater part, so that each costs a constant number of steps."""
+    skip, ready, returned = cursor.skip, cursor.ready, cursor.returned
+    freed = 0
+    while ready and ready[0].position in skip:
+        message = ready.popleft()
+        del skip[message.position]
+        freed += message.size
+    while returned and returned[0][0] in skip:
+        position, message = heappop(returned)
+        del skip[position]
+        freed += message.size
+    if 2 * len(skip) > len(ready) + len(returned):
+        freed += sum(message.size for message in ready if message.position in skip)
+        freed += sum(message.size for position, message in returned if position in skip)
+        cursor.ready = deque([message for message in ready if message.position not in skip])
+        cursor.returned = [entry for entry in returned if entry[0] not in skip]
+        heapify(cursor.returned)
+        skip.clear()
+    cursor.octets -= freed
+    shard.memory -= freed
 
 
 def _dead_header(shard: Shard, address: str, message: Message, outcome: Outcome, comment: str) -> Header:

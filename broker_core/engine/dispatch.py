@@ -103,9 +103,11 @@ def _take(shard: Shard, link: Link, cursor: Cursor, count: int) -> list[Message]
             del skip[message.position]
             continue
         header = message.header
-        if header.expiration and header.expiration <= now:
-            expire(shard, cursor, message)
-            continue
+        if header.expiration:
+            cursor.expiring.pop(message.position, None)
+            if header.expiration <= now:
+                expire(shard, cursor, message)
+                continue
         if header.reliability == Reliability.ASSURED:
             shard.batch.synchronous = True
         messages.append(message)

@@ -60,7 +60,7 @@ def _horizon(cursor: Cursor) -> int:
 
 def _places(cursor: Cursor) -> Iterator[tuple[str, Message]]:
     yield from (("ready", message) for message in cursor.ready if message.position not in cursor.skip)
-    yield from (("returned", message) for _, message in cursor.returned)
+    yield from (("returned", message) for _, message in cursor.returned if message.position not in cursor.skip)
     yield from (("missing", message) for message in cursor.missing.values())
     yield from (("delayed", message) for message in cursor.delayed.values())
     for link in cursor.subscription.links.values():
@@ -86,7 +86,10 @@ def _check_places(cursor: Cursor) -> dict[int, Message]:
     assert unsettled == len(places), f"unsettled positions of {name} are nowhere, within {lost}"
     positions = [message.position for message in cursor.ready]
     assert all(a < b for a, b in pairwise(positions)), f"ready of {name} is not ascending: {positions}"
-    assert set(cursor.skip) <= set(positions), f"{name} is to skip what is not ready: {list(cursor.skip)}"
+    returned = [position for position, _ in cursor.returned]
+    assert set(cursor.skip) <= {*positions, *returned}, f"{name} is to skip what is nowhere: {list(cursor.skip)}"
+    expiring = {position for position, message in cursor.returned if message.header.expiration and position not in cursor.skip}
+    assert set(cursor.expiring) == expiring, f"{name} says that of what came back {list(cursor.expiring)} may expire, it is {expiring}"
     assert all(progress.is_settled(position) for position in cursor.skip), f"{name} skips what is not settled: {list(cursor.skip)}"
     octets = sum(message.size for message in cursor.ready) + sum(message.size for _, message in cursor.returned)
     assert cursor.octets == octets, f"{name} is said to hold {cursor.octets} octets, it holds {octets}"
@@ -217,6 +220,6 @@ def _check_delayed(cursor: Cursor, waiting: dict[Cursor, dict[int, list[Message]
         assert any(entry is message for entry in timed.get(position, ())), f"no timer brings {position} of {_name(cursor)} back"
     if cursor.stored:
         return
-    for message in cursor.ready:
+    for message in [*cursor.ready, *cursor.expiring.values(), *cursor.delayed.values()]:
         due = message.header.expiration
         assert not due or message.position in cursor.skip or message.position in timed, f"{message.position} of {_name(cursor)} expires unseen"

@@ -132,6 +132,8 @@ def _take_missing(shard: Shard, cursor: Cursor, messages: list[Message]) -> None
             continue
         message.body = row.body
         heappush(cursor.returned, (message.position, message))
+        if message.header.expiration:
+            cursor.expiring[message.position] = message
         cursor.octets += message.size
         shard.memory += message.size
 
@@ -151,8 +153,10 @@ def evict(shard: Shard, cursor: Cursor) -> None:
         return
     octets = sum(message.size for message in cursor.ready)
     cursor.loaded = cursor.ready[0].position
+    if cursor.skip:
+        for message in cursor.ready:
+            cursor.skip.pop(message.position, None)
     cursor.ready.clear()
-    cursor.skip.clear()
     cursor.octets -= octets
     shard.memory -= octets
 
@@ -178,7 +182,6 @@ def _found_expired(shard: Shard, command: PageLoaded) -> None:
             cursor = subscription.cursors[message.header.lane]
             if cursor is not None and message.position < cursor.lane.tail:
                 expire_found(shard, cursor, message)
-                shard.mark(subscription)
     if command.complete:
         shard.expiry_from = (shard.expiry_upto, 0)
         return

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import heapq
+from collections.abc import Iterator
+from itertools import islice
+
 from .destination import Destination
 from .effects import Checkpoint, DestinationStatistics
 from .message import Message
@@ -81,11 +85,16 @@ def _oldest_at(destination: Destination) -> int | None:
         for link in subscription.links.values():
             ages += [message.accepted_at for message in list(link.unsettled.values())[:1]]
         for cursor in subscription.order:
-            heads = [*cursor.returned[:1], *((0, m) for m in list(cursor.missing.values())[:1])]
-            ages += [message.accepted_at for _, message in heads]
-            ages += [message.accepted_at for message in [*list(cursor.delayed.values())[:1], *_first_ready(cursor)]]
+            ages += [message.accepted_at for message in _heads(cursor)]
     return min(ages, default=None)
 
 
-def _first_ready(cursor: Cursor) -> list[Message]:
-    return [cursor.ready[0]] if cursor.ready else []
+def _heads(cursor: Cursor) -> Iterator[Message]:
+    """The first of each place where messages wait."""
+    skip = cursor.skip
+    yield from islice(cursor.missing.values(), 1)
+    yield from islice(cursor.delayed.values(), 1)
+    yield from islice((message for message in cursor.ready if message.position not in skip), 1)
+    if cursor.returned:
+        returned = [entry for entry in cursor.returned if entry[0] not in skip] if skip else cursor.returned
+        yield from (message for _, message in heapq.nsmallest(1, returned))

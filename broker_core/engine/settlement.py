@@ -7,7 +7,7 @@ from itertools import takewhile
 
 from .accounting import discard_body, forget_failures
 from .commands import Settle
-from .dead import bury
+from .dead import bury, expire
 from .effects import Confirmed, Outcome, Refused
 from .link import Link
 from .message import VOLATILE, Message, Reliability, StoredBody
@@ -118,6 +118,9 @@ def fail(shard: Shard, cursor: Cursor, message: Message) -> None:
         comment = f"delivery failed {message.failures} times; redelivery maximum {settings.redelivery_max}"
         bury(shard, cursor, message, Outcome.UNDELIVERABLE, comment)
         return
+    if _is_expired(shard, message):
+        expire(shard, cursor, message)
+        return
     position = message.position
     cursor.failures[position] = message.failures
     if cursor.stored:
@@ -135,8 +138,16 @@ def fail(shard: Shard, cursor: Cursor, message: Message) -> None:
         come_back(shard, cursor, message)
 
 
+def _is_expired(shard: Shard, message: Message) -> bool:
+    """While it was delivered nobody ended it (dead.expire_found)."""
+    return 0 < message.header.expiration <= shard.now
+
+
 def come_back(shard: Shard, cursor: Cursor, message: Message) -> None:
-    """To the head of its lane, flagged. A new object: the old one may still be on its way out to the lost link."""
+    """To the head of its lane, flagged, if it has not expired. A new object: the old one may still be on its way out to the lost link."""
+    if _is_expired(shard, message):
+        expire(shard, cursor, message)
+        return
     back = Message(message.header, message.body, message.size)
     back.destination, back.sequence, back.position = message.destination, message.sequence, message.position
     back.accepted_at, back.failures, back.redelivered = message.accepted_at, message.failures, True
@@ -146,6 +157,8 @@ def come_back(shard: Shard, cursor: Cursor, message: Message) -> None:
         cursor.missing[back.position] = back
     else:
         heappush(cursor.returned, (back.position, back))
+        if back.header.expiration:
+            cursor.expiring[back.position] = back
         cursor.octets += back.size
         shard.memory += back.size
     shard.mark(cursor.subscription)

@@ -27,6 +27,7 @@ class Cursor:
         "accepted",
         "changed",
         "delayed",
+        "expiring",
         "failures",
         "failures_changed",
         "index",
@@ -67,6 +68,8 @@ class Cursor:
         """The number of the read on its way, for the next page or for missing bodies; 0: none."""
         self.returned: list[tuple[int, Message]] = []
         """Heap of messages that came back, to be delivered before `ready`."""
+        self.expiring: dict[int, Message] = {}
+        """Those of `returned` that have a time to live and have not expired, by position."""
         self.missing: dict[int, Message] = {}
         """Came back without a body in memory: to be read again. In order of return."""
         self.delayed: dict[int, Message] = {}
@@ -75,7 +78,7 @@ class Cursor:
         """Position -> failures, of unsettled messages that failed."""
         self.failures_changed: dict[int, None] = {}
         self.skip: dict[int, None] = {}
-        """Positions in `ready` that were settled meanwhile (expiry sweep)."""
+        """Positions in `ready` and `returned` that expired there."""
         self.accepted: list[int] = []
         """Positions acknowledged in the open batch."""
         self.changed = False
