@@ -1,14 +1,20 @@
-"""Who may connect: client accounts with SCRAM-SHA-256 verifiers, read from the database, checked off the event loop."""
+"""Who may connect, and for how long: client accounts with SCRAM-SHA-256 verifiers, read from the database, checked off the event loop."""
 
 from __future__ import annotations
 
 import asyncio
 import ipaddress
+import logging
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Protocol
 
 from broker_core.scram import NOBODY, Verifier, check_password
+
+from .sessions import Sessions
+from .throttle import Throttle
+
+log = logging.getLogger("surety.login")
 
 REFUSED = "login or passcode is wrong, or the account may not connect from here"
 """One sentence for every cause: a stranger learns nothing about which accounts exist."""
@@ -30,19 +36,69 @@ class AccountSource(Protocol):
 
 
 class Accounts:
-    def __init__(self, source: AccountSource) -> None:
+    def __init__(self, source: AccountSource, sessions: Sessions) -> None:
         self._source = source
+        self._sessions = sessions
         self._pool = ThreadPoolExecutor(CHECKS_AT_ONCE, thread_name_prefix="login")
+        self._turn = asyncio.Semaphore(CHECKS_AT_ONCE)
+        self._throttle = Throttle()
+        self._known: dict[str, Verifier] = {}
+        """What the connections of an account have logged in with."""
+        self._reviews = 0
 
     async def check(self, login: str, passcode: str, remote: str) -> tuple[str | None, str]:
-        """(account, "") or (None, the sentence for the client). A missing account takes as long as a wrong password."""
-        account = await self._source.account(login)
-        verifier = account.verifier if account is not None else NOBODY
+        """(account, "") or (None, the sentence for the client). A missing account takes as long as a wrong password.
+
+        Whoever is let in must be in `sessions` before the event loop runs on: a change of the account heard later ends what is there.
+        """
         loop = asyncio.get_running_loop()
-        matches = await loop.run_in_executor(self._pool, check_password, passcode, verifier)
-        if account is None or not matches or account.disabled or (account.loopback_only and not _is_loopback(remote)):
-            return None, REFUSED
+        async with self._turn:  # and only then the throttle is asked: of a thousand guesses that come at once all but five meet it
+            seconds = self._throttle.refused_seconds(remote, login, loop.time())
+            if seconds:
+                return None, f"too many logins have failed; try again in {seconds} s"
+            account = await self._verified(login, passcode, remote)
+            if account is None:
+                self._throttle.failed(remote, login, loop.time())
+                return None, REFUSED
+        self._throttle.succeeded(remote, login)
+        if self._known.setdefault(account.name, account.verifier) != account.verifier:
+            self._end(account.name, account)  # the change itself has not been heard of yet
+            self._known[account.name] = account.verifier
         return account.name, ""
+
+    async def _verified(self, login: str, passcode: str, remote: str) -> Account | None:
+        """The account if it may come in; as it is when this returns, if changes are heard in time."""
+        loop = asyncio.get_running_loop()
+        while True:
+            reviews = self._reviews
+            account = await self._source.account(login)
+            verifier = account.verifier if account is not None else NOBODY
+            matches = await loop.run_in_executor(self._pool, check_password, passcode, verifier)
+            if account is None or not matches or account.disabled or (account.loopback_only and not _is_loopback(remote)):
+                return None
+            if reviews == self._reviews:
+                return account
+
+    async def review(self, name: str | None) -> None:
+        """The account may have been changed, or None: any may. Ends its connections if it was disabled, deleted or given another password."""
+        self._reviews += 1
+        for each in self._sessions.accounts() if name is None else [name]:
+            account = await self._source.account(each)
+            if account is None or account.disabled or account.verifier != self._known.get(each):
+                self._end(each, account)
+        connected = set(self._sessions.accounts())
+        self._known = {each: verifier for each, verifier in self._known.items() if each in connected}
+
+    def _end(self, name: str, account: Account | None) -> None:
+        if account is None:
+            sentence = f"the account {name} was deleted"
+        elif account.disabled:
+            sentence = f"the account {name} was disabled"
+        else:
+            sentence = f"the password of the account {name} was changed; log in again"
+        ended = self._sessions.shut(name, sentence)
+        if ended:
+            log.info("%d connections are ended: %s", ended, sentence)
 
     def close(self) -> None:
         self._pool.shutdown(wait=False, cancel_futures=True)

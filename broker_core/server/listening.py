@@ -17,6 +17,7 @@ from .auth import Accounts
 from .clock import Clock
 from .host import Host
 from .metrics import Metrics
+from .sessions import Sessions
 
 log = logging.getLogger("surety.listener")
 
@@ -39,8 +40,18 @@ class Node:
     """A node that serves, as its peers see it."""
 
     def __init__(
-        self, config: BrokerConfig, host: Host, store: Store, clock: Clock, accounts: Accounts, metrics: Metrics, server_name: str, instance: str
+        self,
+        config: BrokerConfig,
+        host: Host,
+        store: Store,
+        clock: Clock,
+        accounts: Accounts,
+        metrics: Metrics,
+        server_name: str,
+        instance: str,
+        sessions: Sessions | None = None,
     ) -> None:
+        """`sessions`: where logins are noted; None: nobody else asks."""
         self.config = config
         self.host = host
         self.store = store
@@ -49,6 +60,7 @@ class Node:
         self.metrics = metrics
         self.server_name = server_name
         self.instance = instance
+        self.sessions = sessions or Sessions()
         self.stomp_limits = StompLimits(
             header_octets_max=config.header_octets_max,
             headers_max=config.headers_max,

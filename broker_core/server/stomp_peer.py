@@ -45,6 +45,8 @@ class StompPeer(asyncio.Protocol):
         )
         self._transport: asyncio.Transport | None = None
         self._remote = ""
+        self._account = ""
+        """Empty: not logged in."""
         self._timer: asyncio.TimerHandle | None = None
         self._later: deque[Event] = deque()
         """What must wait for a login or for a large body on its way to the store."""
@@ -97,6 +99,7 @@ class StompPeer(asyncio.Protocol):
         self._transport = None
         self._node.dismiss(self)
         self._node.host.leave(self._number)
+        self._node.sessions.end(self, self._account)
         for task in (self._chain, self._storing, self._streaming):
             if task is not None:
                 task.cancel()
@@ -199,6 +202,8 @@ class StompPeer(asyncio.Protocol):
             log.warning("Login of %r from %s refused: %s", login.login[:80], self._remote, problem)
             self._connection.reject(problem)
             return
+        self._account = account
+        self._node.sessions.begin(self, account)
         session = f"{self._node.instance}-{self._number}"
         self._later.extendleft(reversed(self._connection.accept(account, session, self._node.clock.now())))
         self._arm()

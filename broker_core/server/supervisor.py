@@ -8,6 +8,7 @@ import os
 import platform
 import time
 from collections.abc import Callable
+from contextlib import aclosing
 
 import psycopg
 
@@ -28,6 +29,7 @@ from .clock import Clock
 from .host import Host
 from .listening import Node
 from .metrics import Metrics
+from .sessions import Sessions
 from .space import Space
 from .stomp_peer import StompPeer
 
@@ -36,6 +38,8 @@ log = logging.getLogger("surety.node")
 RETRY_SECONDS = (0.2, 0.5, 1.0, 2.0, 5.0)
 """Between terms that failed at once; the last repeats."""
 STATUS_SECONDS = 1.0
+SIZE_SECONDS = 3.0
+"""The database's size is asked for so often, if it has a cap (R21). At 100 MB/s it grows by 300 MB in between: a cap leaves that much room."""
 CONTROL_SECONDS = 0.2
 """Operators' requests are looked for so often: well under the second in which a change takes effect."""
 
@@ -135,13 +139,16 @@ class _Term:
         clock = Clock(self._lease.clock_ms, self._lease.acquired_monotonic)
         clock.not_before(engine.shard.now)
         folder = await self._operators.data_folder() if config.embedded else ""
-        self._space = Space(folder or None, config.disk_free_min_octets)
+        self._space = Space(folder or None, config.disk_free_min_octets, config.database_octets_max)
         self._host = Host(engine, self._store, clock, self._lease, self._metrics, self._space, config.checkpoint_interval_ms / 1000, self._publish)
-        accounts = Accounts(_Source(self._operators))
-        self._node = Node(config, self._host, self._store, clock, accounts, self._metrics, f"Surety/{__version__}", found.instance)
+        sessions = Sessions()
+        accounts = Accounts(_Source(self._operators), sessions)
+        self._node = Node(config, self._host, self._store, clock, accounts, self._metrics, f"Surety/{__version__}", found.instance, sessions)
         running = asyncio.create_task(self._host.run(), name="host")
-        beside = (self._watch_lease(), self._tell_status(), self._take_requests(), self._measure_lag())
+        beside = (self._watch_lease(), self._tell_status(), self._take_requests(), self._measure_lag(), self._watch_accounts(accounts))
         tasks = [running, *(asyncio.create_task(work) for work in beside)]
+        if config.database_octets_max:
+            tasks.append(asyncio.create_task(self._ask_size()))
         stopping = asyncio.create_task(stop.wait())
         try:
             await self._node.listen(StompPeer)
@@ -185,6 +192,7 @@ class _Term:
                 "space_low": self._space.low,
                 "space_reason": self._space.reason,
                 "space_free_octets": self._space.free_octets,
+                "space_database_octets": self._space.database_octets,
                 **self._host.gauges(),
             }
             listeners = self._node.listeners
@@ -198,6 +206,12 @@ class _Term:
                 self._space.exhausted(str(error))
             await asyncio.sleep(STATUS_SECONDS)
 
+    async def _ask_size(self) -> None:
+        while True:
+            self._space.database_octets = await self._operators.database_octets()
+            self._space.look()
+            await asyncio.sleep(SIZE_SECONDS)
+
     async def _take_requests(self) -> None:
         """Operators' and the scheduler's requests become commands, in order, once each."""
         while True:
@@ -210,6 +224,17 @@ class _Term:
             if new:
                 self._host.submit([Control(r.request, r.verb, r.address, r.arguments, r.deadline) for r in new])
             await asyncio.sleep(CONTROL_SECONDS)
+
+    async def _watch_accounts(self, accounts: Accounts) -> None:
+        """An account's connections end with it, within the second."""
+        while True:
+            try:
+                async with aclosing(self._operators.account_changes()) as changes:
+                    async for name in changes:
+                        await accounts.review(name)
+            except psycopg.Error as error:
+                log.warning("Changes of accounts are not heard of until there is a connection again: %s", error)
+            await asyncio.sleep(STATUS_SECONDS)
 
     async def _trim_ledger(self) -> None:
         """Ledger segments beyond age or size go (R26)."""

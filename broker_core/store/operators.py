@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Sequence
+from collections.abc import AsyncGenerator, Sequence
 from operator import attrgetter
 from typing import Any
 
@@ -90,6 +90,18 @@ class OperatorTables:
         rows = await self._execute(_ACCOUNT, [name])
         return rows[0] if rows else None
 
+    async def account_changes(self) -> AsyncGenerator[str | None, None]:
+        """Names of accounts that were disabled, deleted or given another password, as it happens; None first: what happened before was not heard.
+        On a connection of its own. Raises psycopg.Error when that is lost."""
+        connection = await connect(self._dsn)
+        try:
+            await connection.execute("LISTEN surety_account")
+            yield None
+            async for notification in connection.notifies():
+                yield notification.payload
+        finally:
+            await connection.close()
+
     async def data_folder(self) -> str:
         """The server's data folder; empty if we may not know it."""
         try:
@@ -97,6 +109,10 @@ class OperatorTables:
         except psycopg.errors.InsufficientPrivilege:
             return ""
         return str(rows[0][0])
+
+    async def database_octets(self) -> int:
+        """Size of the whole database. PostgreSQL asks the file system for every file: some ms with thousands of tables."""
+        return int((await self._execute("SELECT pg_database_size(current_database())", []))[0][0])
 
     async def _execute(self, statement: str, values: Sequence[Any]) -> list[TupleRow]:
         return await uninterrupted(self._try(statement, values))

@@ -17,6 +17,7 @@ from broker_core.server.clock import Clock
 from broker_core.server.host import Host
 from broker_core.server.listening import Node
 from broker_core.server.metrics import Metrics
+from broker_core.server.sessions import Sessions
 from broker_core.server.space import Space
 from broker_core.server.stomp_peer import StompPeer
 from broker_core.stomp.frames import Parser, serialise
@@ -172,6 +173,10 @@ class Door:
         self.open = asyncio.Event()
         self.open.set()
         self.error: Exception | None = None
+        self.reviews: list[str | None] = []
+
+    async def review(self, name: str | None) -> None:
+        self.reviews.append(name)
 
     async def check(self, login: str, _passcode: str, _remote: str) -> tuple[str | None, str]:
         await self.open.wait()
@@ -189,6 +194,7 @@ class Broker:
         self.faults: dict[str, list[Fault]] = {}
         self.store = Store(self.database, START)
         self.lease, self.accounts, self.metrics, self.space = Lease(), Door(), Metrics(), Space(None, 0)
+        self.sessions = Sessions()
         self.published: list[Effects] = []
         self.publish_door = asyncio.Event()
         self.publish_door.set()
@@ -209,7 +215,7 @@ class Broker:
         self.host = Host(
             self.engine, self.store, self.clock, self.lease, self.metrics, self.space, self.report_seconds, self._publish
         )
-        self.node = Node(self.config, self.host, self.store, self.clock, accounts, self.metrics, "Surety/test", "test")
+        self.node = Node(self.config, self.host, self.store, self.clock, accounts, self.metrics, "Surety/test", "test", self.sessions)
         if self.stomp_limits is not None:
             self.node.stomp_limits = self.stomp_limits
         self.running = asyncio.create_task(self.host.run())

@@ -12,6 +12,7 @@ import pytest
 
 from broker_core import scram
 from broker_core.server.auth import REFUSED, Account, Accounts
+from broker_core.server.sessions import Sessions
 from broker_core.store import CommitLost
 
 GUEST = scram.make_verifier("secret", b"s" * 16)
@@ -27,7 +28,7 @@ class Source:
 
 def check(source: Any, login: str, passcode: str, remote: str = "192.0.2.1") -> tuple[str | None, str]:
     async def ask() -> tuple[str | None, str]:
-        accounts = Accounts(source)
+        accounts = Accounts(source, Sessions())
         try:
             return await accounts.check(login, passcode, remote)
         finally:
@@ -82,3 +83,36 @@ def test_a_source_that_fails_is_no_refusal() -> None:
 
     with pytest.raises(CommitLost):
         check(Broken(), "guest", "secret")
+
+
+def test_of_a_thousand_guesses_at_once_five_are_looked_at_and_the_rest_is_told_to_wait(monkeypatch: pytest.MonkeyPatch) -> None:
+    hashed: list[str] = []
+    derive: Callable[..., bytes] = hashlib.pbkdf2_hmac
+
+    def counted(name: str, password: bytes, salt: bytes, iterations: int) -> bytes:
+        hashed.append(name)
+        return derive(name, password, salt, iterations)
+
+    monkeypatch.setattr(hashlib, "pbkdf2_hmac", counted)
+
+    async def story() -> None:
+        accounts = Accounts(Source(), Sessions())
+        answers = await asyncio.gather(*(accounts.check("guest", f"guess {n}", "192.0.2.1") for n in range(1000)))
+        assert answers[:5] == [(None, REFUSED)] * 5
+        assert answers[5:] == [(None, "too many logins have failed; try again in 1 s")] * 995
+        assert len(hashed) == 5
+        assert await accounts.check("guest", "secret", "192.0.2.1") == answers[5], "the right guess is not told from a wrong one"
+        assert await accounts.check("guest", "secret", "192.0.2.2") == ("guest", ""), "the account is not locked for others"
+        accounts.close()
+
+    asyncio.run(story())
+
+
+def test_logins_that_succeed_at_once_are_all_let_in() -> None:
+    async def story() -> None:
+        accounts = Accounts(Source(), Sessions())
+        answers = await asyncio.gather(*(accounts.check("guest", "secret", "192.0.2.1") for _ in range(20)))
+        assert answers == [("guest", "")] * 20
+        accounts.close()
+
+    asyncio.run(story())

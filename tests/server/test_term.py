@@ -4,8 +4,10 @@ listening sockets are the edge of this world."""
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncIterator
 from typing import Any
 
+import psycopg
 import pytest
 
 from broker_core.config import BrokerConfig
@@ -32,7 +34,8 @@ class Operators:
     def __init__(self) -> None:
         self.statuses: list[dict[str, Any]] = []
         self.retired: list[str] = []
-        self.full = 0
+        self.full = self.deaf = 0
+        self.changes: asyncio.Queue[str] = asyncio.Queue()
 
     async def write_status(self, _node: str, _epoch: int, _role: str, _at: float, _listeners: dict[str, bool], metrics: dict[str, Any]) -> None:
         if self.full:
@@ -48,6 +51,14 @@ class Operators:
 
     async def forget_destroyed(self) -> None:
         pass
+
+    async def account_changes(self) -> AsyncIterator[str | None]:
+        yield None
+        while True:
+            if self.deaf:
+                self.deaf -= 1
+                raise psycopg.OperationalError("the connection is lost, by choice")
+            yield await self.changes.get()
 
     async def data_folder(self) -> str:
         return ""
@@ -73,7 +84,7 @@ class Term(Broker):
             return await Store.trim_ledger(self.store, before, octets_max)
 
         monkeypatch.setattr(Node, "listen", listen)
-        monkeypatch.setattr(supervisor, "Accounts", lambda _source: accounts)
+        monkeypatch.setattr(supervisor, "Accounts", lambda _source, _sessions: accounts)
         monkeypatch.setattr(Door, "close", lambda _door: None, raising=False)
         monkeypatch.setattr(self.store, "trim_ledger", trim)
         store: Any = self.store
@@ -118,6 +129,21 @@ def test_a_lease_lost_while_a_drain_waits_for_a_commit_ends_the_term(run: Run, m
         with pytest.raises(CommitLost):
             await asyncio.wait_for(term.running, 30)
         assert client.receipts() == []
+        await term.end()
+
+    run(story())
+
+
+def test_changes_of_accounts_are_heard_also_after_the_connection_was_lost(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def story() -> None:
+        term = Term(monkeypatch)
+        term.operators.deaf = 2
+        await term.start()
+        await asyncio.sleep(5 * supervisor.STATUS_SECONDS)
+        assert term.accounts.reviews == [None, None, None], "whatever was missed is made up for"
+        term.operators.changes.put_nowait("shop")
+        await turns()
+        assert term.accounts.reviews[3:] == ["shop"]
         await term.end()
 
     run(story())

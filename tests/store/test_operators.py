@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import aclosing
 from typing import Any
 
 import psycopg
@@ -92,3 +93,31 @@ def test_a_node_that_retires_is_listed_no_longer(dsn: str) -> None:
         await operators.close()
 
     asyncio.run(story())
+
+
+def test_changes_of_accounts_are_told_and_a_lost_connection_is_an_error(dsn: str) -> None:
+    async def story() -> None:
+        async with aclosing(OperatorTables(dsn).account_changes()) as changes:
+            assert await anext(changes) is None, "from here on nothing is missed"
+            tell(dsn, "BEGIN; NOTIFY surety_account, 'shop'; NOTIFY surety_account, 'bank''s'; COMMIT")
+            assert [await anext(changes), await anext(changes)] == ["shop", "bank's"]
+            cut(dsn)
+            with pytest.raises(psycopg.OperationalError):
+                await asyncio.wait_for(anext(changes), 20)
+
+    asyncio.run(story())
+
+
+def test_whoever_stops_listening_leaves_no_connection(dsn: str) -> None:
+    async def story() -> None:
+        changes = OperatorTables(dsn).account_changes()
+        await anext(changes)
+        waiting = asyncio.ensure_future(anext(changes))
+        await asyncio.sleep(0.1)
+        waiting.cancel()
+        await asyncio.gather(waiting, return_exceptions=True)
+        await changes.aclose()
+
+    asyncio.run(story())
+    while sessions(dsn):  # the server takes a moment to notice
+        tell(dsn, "SELECT pg_sleep(0.01)")

@@ -1,0 +1,182 @@
+"""An account that is disabled, deleted or given another password takes its connections along. Passwords are checked on a thread: a real loop."""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import pytest
+
+from broker_core import scram
+from broker_core.server.auth import REFUSED, Account, Accounts
+
+from .rig import Broker, Client, turns
+
+PATIENCE = 10
+OLD, NEW = (scram.make_verifier(password, b"s" * 16, scram.ITERATIONS_MIN) for password in ("old", "new"))
+
+
+class Source:
+    """The table of accounts; `read` is called between the reading and its answer."""
+
+    def __init__(self) -> None:
+        self.accounts: dict[str, Account | None] = {name: Account(name, OLD, False, False) for name in ("shop", "bank")}
+        self.read: Callable[[], Awaitable[None]] | None = None
+
+    async def account(self, name: str) -> Account | None:
+        found = self.accounts.get(name)
+        if self.read is not None:
+            read, self.read = self.read, None
+            await read()
+        return found
+
+    def change(self, name: str, **changes: Any) -> None:
+        account = self.accounts[name]
+        assert account is not None
+        self.accounts[name] = dataclasses.replace(account, **changes)
+
+
+class Shop(Broker):
+    """A broker whose accounts are real."""
+
+    async def open(self) -> Shop:
+        self.source = Source()
+        accounts: Any = Accounts(self.source, self.sessions)
+        self.accounts = accounts
+        await self.start()
+        return self
+
+    def enters(self, name: str, passcode: str = "old") -> Client:
+        client = self.connect()
+        client.say("CONNECT", ("accept-version", "1.2"), ("host", "/"), ("login", name), ("passcode", passcode))
+        return client
+
+    async def let_in(self, name: str, passcode: str = "old") -> Client:
+        client = self.enters(name, passcode)
+        assert [command for command, _, _ in await said(client)] == ["CONNECTED"]
+        return client
+
+    async def shut(self) -> None:
+        self.accounts.close()  # type: ignore[attr-defined]
+        await self.end()
+
+
+async def said(client: Client) -> list[Any]:
+    for _ in range(PATIENCE * 100):
+        await asyncio.sleep(0.01)
+        if frames := client.take():
+            return frames
+    raise AssertionError("the broker says nothing")
+
+
+def disable(shop: Shop) -> None:
+    shop.source.change("shop", disabled=True)
+
+
+def delete(shop: Shop) -> None:
+    shop.source.accounts["shop"] = None
+
+
+def change_password(shop: Shop) -> None:
+    shop.source.change("shop", verifier=NEW)
+
+
+CHANGES = [
+    (disable, "the account shop was disabled"),
+    (delete, "the account shop was deleted"),
+    (change_password, "the password of the account shop was changed; log in again"),
+]
+
+
+@pytest.mark.parametrize(("change", "sentence"), CHANGES)
+@pytest.mark.parametrize("heard", ["shop", None])
+def test_every_connection_of_a_changed_account_ends_with_the_reason_and_no_other(
+    change: Callable[[Shop], None], sentence: str, heard: str | None
+) -> None:
+    async def story() -> None:
+        shop = await Shop().open()
+        first, second, other = await shop.let_in("shop"), await shop.let_in("shop"), await shop.let_in("bank")
+        change(shop)
+        await shop.accounts.review(heard)
+        await turns()
+        for client in (first, second):
+            assert [(command, headers["message"]) for command, headers, _ in client.take()] == [("ERROR", sentence)]
+            assert client.wire.gone
+        other.send(b"m", "1")
+        await turns()
+        assert other.receipts() == ["1"]
+        assert shop.sessions.accounts() == ["bank"]
+        await shop.shut()
+
+    asyncio.run(story())
+
+
+@pytest.mark.parametrize("change", [change for change, _ in CHANGES])
+def test_a_login_that_was_being_checked_while_its_account_was_changed_is_refused(change: Callable[[Shop], None]) -> None:
+    async def story() -> None:
+        shop = await Shop().open()
+
+        async def changed() -> None:
+            change(shop)
+            await shop.accounts.review("shop")
+
+        shop.source.read = changed
+        client = shop.enters("shop")
+        assert [(command, headers["message"]) for command, headers, _ in await said(client)] == [("ERROR", REFUSED)]
+        assert shop.sessions.accounts() == []
+        await shop.shut()
+
+    asyncio.run(story())
+
+
+def test_a_login_with_the_new_password_ends_what_is_open_with_the_old_one_before_the_change_is_heard() -> None:
+    async def story() -> None:
+        shop = await Shop().open()
+        old = await shop.let_in("shop")
+        change_password(shop)
+        new = await shop.let_in("shop", "new")
+        await turns()
+        assert old.commands() == ["ERROR"]
+        await shop.accounts.review("shop")
+        await turns()
+        assert new.take() == []
+        assert old.wire.gone
+        assert not new.wire.gone
+        await shop.shut()
+
+    asyncio.run(story())
+
+
+def test_an_account_that_was_only_enabled_keeps_its_connections() -> None:
+    async def story() -> None:
+        shop = await Shop().open()
+        client = await shop.let_in("shop")
+        await shop.accounts.review("shop")
+        await turns()
+        assert not client.wire.gone
+        client.wire.lose()
+        await turns()
+        assert shop.sessions.accounts() == [], "nothing is kept of a connection that is gone"
+        await shop.shut()
+
+    asyncio.run(story())
+
+
+def test_messages_of_a_connection_that_was_ended_go_to_another_account() -> None:
+    async def story() -> None:
+        shop = await Shop().open()
+        first = await shop.let_in("shop")
+        first.say("SUBSCRIBE", ("id", "1"), ("destination", "/queue/q"), ("ack", "client"))
+        first.send(b"m", "1")
+        await said(first)
+        disable(shop)
+        await shop.accounts.review("shop")
+        second = await shop.let_in("bank")
+        second.say("SUBSCRIBE", ("id", "1"), ("destination", "/queue/q"), ("ack", "client"))
+        (_, headers, body), = await said(second)
+        assert (body, headers["redelivered"]) == (b"m", "true")
+        await shop.shut()
+
+    asyncio.run(story())
