@@ -134,6 +134,8 @@ def _purge_cursor(shard: Shard, cursor: Cursor) -> int:
         for message in [*cursor.ready, *(m for _, m in cursor.returned), *cursor.delayed.values()]:
             if message.position not in skipped:
                 discard_body(shard, message)
+        shard.batch.discarded += [body.body for body in cursor.bodies.values()]
+        cursor.bodies.clear()
     shard.memory -= cursor.octets
     cursor.octets = 0
     cursor.ready.clear()
@@ -187,6 +189,9 @@ def destroy(shard: Shard, destination: Destination) -> None:
             detail = f"{destination.address} was destroyed"
             shard.batch.outputs.append(Detached(link.peer.number, link.number, Refusal.NO_SUCH_DESTINATION, detail))
             del shard.links[link.number], link.peer.links[link.number], subscription.links[link.number]
+            for message in link.unsettled.values():
+                if message.header.lane >= VOLATILE:
+                    discard_body(shard, message)
             link.unsettled = {}
         for cursor in subscription.order:
             cursor.accepted = []

@@ -61,6 +61,7 @@ def _withdraw(cursor: Cursor, message: Message) -> Message | None:
     """Take the message from where it waits; the object that waited. None: it is outstanding on a link."""
     position = message.position
     if position >= cursor.loaded:
+        cursor.bodies.pop(position, None)
         return message
     waiting = cursor.missing.pop(position, None) or cursor.delayed.pop(position, None)
     if waiting is not None:

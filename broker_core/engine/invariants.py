@@ -93,6 +93,7 @@ def _check_places(cursor: Cursor) -> dict[int, Message]:
     assert all(progress.is_settled(position) for position in cursor.skip), f"{name} skips what is not settled: {list(cursor.skip)}"
     octets = sum(message.size for message in cursor.ready) + sum(message.size for _, message in cursor.returned)
     assert cursor.octets == octets, f"{name} is said to hold {cursor.octets} octets, it holds {octets}"
+    assert all(p >= cursor.loaded and not progress.is_settled(p) for p in cursor.bodies), f"{name} keeps bodies of others: {list(cursor.bodies)}"
     assert not cursor.accepted, f"acknowledgements of {name} were left behind: {cursor.accepted}"
     assert not [p for p in cursor.failures if progress.is_settled(p)], f"{name} remembers failures of settled messages"
     return found

@@ -112,6 +112,8 @@ def _take_page(shard: Shard, cursor: Cursor, read: PageWanted, command: PageLoad
     octets = 0
     for message in command.messages:
         position = message.position
+        if cursor.bodies:
+            cursor.bodies.pop(position, None)
         if settled_some and progress.is_settled(position):
             continue
         if position <= flagged:

@@ -13,7 +13,7 @@ from .effects import (
     Refused,
     SubscriptionDefined,
 )
-from .message import VOLATILE, Message, Reliability
+from .message import VOLATILE, Message, Reliability, StoredBody
 from .refusal import Refusal
 from .shard import Shard
 from .subscription import Cursor, Subscription
@@ -157,5 +157,7 @@ def _spill(shard: Shard, cursor: Cursor, message: Message) -> None:
         if cursor.loaded == message.position:
             cursor.loaded = message.position + 1
         return
+    if message.body.__class__ is StoredBody:
+        cursor.bodies[message.position] = message.body
     shard.batch.spilled.append(message)
     shard.batch.firsts.setdefault(cursor.lane, message.position)

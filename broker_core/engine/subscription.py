@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections import deque
 from typing import TYPE_CHECKING
 
-from .message import LANES, VOLATILE, Message
+from .message import LANES, VOLATILE, Message, StoredBody
 from .progress import Progress
 
 if TYPE_CHECKING:
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 class Cursor:
     __slots__ = (
         "accepted",
+        "bodies",
         "changed",
         "delayed",
         "expiring",
@@ -79,6 +80,8 @@ class Cursor:
         self.failures_changed: dict[int, None] = {}
         self.skip: dict[int, None] = {}
         """Positions in `ready` and `returned` that expired there."""
+        self.bodies: dict[int, StoredBody] = {}
+        """Large bodies of volatile messages that are on disk only, by position: no segment takes them along. 100 octets for 256 KiB at least."""
         self.accepted: list[int] = []
         """Positions acknowledged in the open batch."""
         self.changed = False
