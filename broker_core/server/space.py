@@ -13,17 +13,21 @@ HOLD_SECONDS = 2.0
 
 
 class Space:
-    """`folder`: the database's data folder if it is on this machine, else None and only refusals tell."""
+    """`folder`: the database's data folder if it is on this machine, else None. `database_octets_max`: cap of the database's size; 0: none.
+    Without either only refusals tell."""
 
-    def __init__(self, folder: str | None, free_octets_min: int) -> None:
+    def __init__(self, folder: str | None, free_octets_min: int, database_octets_max: int = 0) -> None:
         self._folder = folder
         self._minimum = free_octets_min
+        self._size_max = database_octets_max
         self._hold_until = 0.0
         self.low = False
         self.reason = ""
         """A sentence for health and console."""
         self.free_octets: int | None = None
         """None: unknown."""
+        self.database_octets: int | None = None
+        """Size of the database when it was last asked. None: unknown, or nobody asks because there is no cap."""
 
     def exhausted(self, reason: str) -> None:
         """The database refused a write for want of space."""
@@ -43,6 +47,9 @@ class Space:
                 self.free_octets = status.f_bavail * status.f_frsize
                 if self.free_octets < self._minimum:
                     reason = f"{self.free_octets >> 20} MiB are free on the database's disk, the minimum is {self._minimum >> 20} MiB"
+        if not reason and self._size_max and (self.database_octets or 0) > self._size_max:
+            size = f"the database holds {(self.database_octets or 0) >> 20} MiB"
+            reason = f"{size}, and SURETY_DATABASE_OCTETS_MAX allows {self._size_max >> 20} MiB"
         if reason or time.monotonic() >= self._hold_until:
             self._set(reason)
 

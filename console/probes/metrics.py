@@ -47,6 +47,7 @@ NODE = {
     "segments": "Segments of stored messages.",
     "sends_waiting_for_space": "Sends that wait for disk space.",
     "space_free_octets": "Free space on the database's disk.",
+    "space_database_octets": "Size of the database, if SURETY_DATABASE_OCTETS_MAX limits it.",
     "space_low": "1 while producers wait for disk space.",
     "synchronous_commits_total": "Group commits that waited for the disk.",
 }
