@@ -1,25 +1,7 @@
-"""One STOMP connection as a machine without sockets or clock: bytes in, engine commands out; engine outputs in, bytes out.
-
-How to drive it
----------------
-1. `receive_data(data, now)` returns engine commands, to be submitted in order, and among them two events of the connection itself:
-   `Login`, whose verdict is owed by `accept` or `reject`, and `BodyPart`. Until the verdict nothing more is parsed.
-2. `accept` returns more of the same; the first is the engine's Open.
-3. Parts of a large body come in order, followed by its Send with `message.body` None: store the parts, put the StoredBody there, then
-   submit it. If the connection ends between, drop the parts.
-4. `send(outputs, now)` takes the engine's outputs for this peer, in order, after their commit.
-5. After each of these write `data_to_send()`. When `wants_close` then is True, close the socket once that is written.
-6. When the socket is gone for whatever reason call `receive_eof(now)` once; it returns the engine's PeerLost if the engine knows the peer.
-7. Arm a timer for `next_deadline()` and call `tick(now)` when it is due. Do not read from the socket while `wants_pause`.
-
-DISCONNECT closes every link and asks the engine for a Sync; when that is confirmed the receipt goes out and `wants_close` becomes True.
-
-The peer's mistakes never raise: they queue one ERROR frame, drop what is held, and from then on the machine hears and says nothing more.
-"""
+"""One connection from its first octet to its last (how to drive it: see the package). What happens before CONNECTED is `handshake`."""
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import Enum
@@ -31,13 +13,17 @@ from broker_core.engine.refusal import Refusal
 
 from .escaping import VERSIONS, escape
 from .frames import ACK_BY_ID, PART, Parser
+from .handshake import Handshake
 from .heartbeat import HeartBeat
 from .limits import Limits
-from .login import Login, NoCommonVersion, read_connect
+from .login import Login, NoCommonVersion
 from .mapping import outgoing
+from .outbox import Outbox
 from .refusals import REFUSALS, error_frame, sentences
 from .sections import CLIENT_COMMANDS, Malformed, Section, SectionMemory
-from .subscriptions import Receipt, Subscriptions, Unsubscribed
+from .subscriptions import Subscriptions
+from .tokens import Farewell, Receipt, Unsubscribed
+from .unconfirmed import Unconfirmed
 
 CONNECTING = frozenset(("CONNECT", "STOMP"))
 CONNECTED_COMMANDS = CLIENT_COMMANDS - CONNECTING
@@ -56,15 +42,6 @@ class BodyPart:
     """A part of the large body whose Send will follow."""
 
     octets: bytes
-
-
-class Farewell:
-    """The token of the Sync that DISCONNECT asks for."""
-
-    __slots__ = ("receipt",)
-
-    def __init__(self, receipt: bytes | None) -> None:
-        self.receipt = receipt
 
 
 Event = Command | Login | BodyPart
@@ -86,21 +63,16 @@ class Connection:
         self._peer = peer
         self._limits = limits
         self._memory = memory
-        self._server = server
         self._instance = instance
         self._phase = Phase.WAITING
-        self._opened_at = now
+        self._handshake = Handshake(limits, server, now)
         self._parser = Parser(limits, CONNECTING, self._prepare)
         self._parser.expect(CONNECTING, "comes before CONNECT")
         self._heart = HeartBeat(0, 0, now)
-        self._beats = (0, 0)
-        self._client_id = ""
-        self._early = bytearray()
         self._known_to_engine = False
         self._subscriptions = Subscriptions(peer, limits, self.version, instance)
-        self._unconfirmed: deque[int] = deque()
-        self._unconfirmed_octets = 0
-        self._out: list[bytes | StoredBody] = []
+        self._unconfirmed = Unconfirmed(limits)
+        self._out = Outbox()
 
     # -- what the listener asks ---------------------------------------------------------------------------------------------------------
     @property
@@ -108,10 +80,7 @@ class Connection:
         """True: read nothing for now. A login is being checked, or too many sends are unconfirmed and nothing else comes here (R20)."""
         if self._phase is Phase.LOGGING_IN:
             return True
-        limits = self._limits
-        return not self._subscriptions and (
-            len(self._unconfirmed) >= limits.unconfirmed_max or self._unconfirmed_octets >= limits.unconfirmed_octets_max
-        )
+        return not self._subscriptions and self._unconfirmed.full
 
     @property
     def subscribed(self) -> bool:
@@ -121,7 +90,7 @@ class Connection:
     @property
     def kept_octets(self) -> int:
         """Octets received and held."""
-        return self._parser.kept_octets + len(self._early)
+        return self._parser.kept_octets + len(self._handshake.early)
 
     def is_presettled(self, link: int) -> bool:
         """It is open, and its deliveries count as acknowledged once they have left (ack:auto)."""
@@ -130,24 +99,14 @@ class Connection:
     def next_deadline(self) -> int | None:
         """The instant at which tick is due; None: no timer needed."""
         if self._phase is Phase.WAITING:
-            return self._opened_at + self._limits.connect_ms_max
+            return self._handshake.deadline
         if self._phase in (Phase.OPEN, Phase.LEAVING):
             return self._heart.next_deadline()
         return None
 
     def data_to_send(self) -> list[bytes | StoredBody]:
         """What to write, in order; a StoredBody means its octets, read from the store. Not given twice."""
-        if not self._out:
-            return []
-        out, self._out = self._out, []
-        pieces: list[bytes | StoredBody] = []
-        first = 0
-        for index, piece in enumerate(out):
-            if piece.__class__ is StoredBody:
-                pieces += (b"".join(out[first:index]), piece)  # type: ignore[arg-type]
-                first = index + 1
-        pieces.append(b"".join(out[first:]))  # type: ignore[arg-type]
-        return pieces
+        return self._out.take() if self._out else []
 
     # -- from the socket ----------------------------------------------------------------------------------------------------------------
     def receive_data(self, data: bytes, now: int) -> list[Event]:
@@ -156,7 +115,7 @@ class Connection:
         if self._phase is Phase.WAITING or self._phase is Phase.OPEN:
             return self._read(data)
         if self._phase is Phase.LOGGING_IN:
-            self._early += data
+            self._handshake.early += data
             if self.kept_octets > self._limits.early_octets_max:
                 self._fail(f"more than {self._limits.early_octets_max} octets were sent before CONNECTED")
         return []
@@ -171,7 +130,7 @@ class Connection:
     def tick(self, now: int) -> list[Event]:
         """Do what is due: give up a silent peer, send a heart-beat."""
         if self._phase is Phase.WAITING:
-            if now >= self._opened_at + self._limits.connect_ms_max:
+            if now >= self._handshake.deadline:
                 self._fail(f"no CONNECT frame within {self._limits.connect_ms_max} ms")
         elif self._phase in (Phase.OPEN, Phase.LEAVING):
             heart = self._heart
@@ -191,18 +150,14 @@ class Connection:
             return []
         self._phase = Phase.OPEN
         self._known_to_engine = True
-        self._heart = HeartBeat(*self._beats, now)
-        interval = self._limits.heart_beat_ms_min
-        lines = ["CONNECTED", f"version:{self.version}", f"server:{self._server}", f"session:{session}"]
-        if self.version != "1.0":
-            lines.append(f"heart-beat:{interval},{interval}")
-        self._out.append(("\n".join(lines) + "\n\n\0").encode())
+        handshake = self._handshake
+        self._heart = HeartBeat(*handshake.beats, now)
+        self._out.append(handshake.connected(session))
         self._parser.version = self.version
-        if self._memory is not None and not self._client_id:  # a header names its sender's client id
+        if self._memory is not None and not handshake.client_id:  # a header names its sender's client id
             self._parser.share(self._memory)
         self._parser.expect(CONNECTED_COMMANDS, "is not a command that a client may send now")
-        early, self._early = bytes(self._early), bytearray()
-        return [Open(self._peer, account, self._client_id), *self._read(early)]
+        return [Open(self._peer, account, handshake.client_id), *self._read(handshake.take_early())]
 
     def reject(self, sentence: str) -> None:
         """Turn the client away: ERROR is queued."""
@@ -225,7 +180,7 @@ class Connection:
                 token = output.token
                 if token.__class__ is bytes:  # of a SEND
                     out.append(b"RECEIPT\nreceipt-id:%b\n\n\0" % token)
-                    self._unconfirmed_octets -= unconfirmed.popleft()
+                    unconfirmed.octets -= unconfirmed.sizes.popleft()
                 else:
                     self._confirmed(token)
             elif output.__class__ is Delivered:
@@ -260,7 +215,7 @@ class Connection:
     def _read(self, data: bytes) -> list[Event]:
         """Parse and map. SEND is mapped here without a call, it is the hot path; its section was prepared when it first came."""
         commands: list[Event] = []
-        append, peer, parser, unconfirmed = commands.append, self._peer, self._parser, self._unconfirmed.append
+        append, peer, parser, unconfirmed = commands.append, self._peer, self._parser, self._unconfirmed.sizes.append
         unconfirmed_octets = 0
         events = parser.events(data)
         try:
@@ -288,24 +243,18 @@ class Connection:
             self._fail(malformed.sentence, malformed.receipt)
         finally:
             events.close()
-            self._unconfirmed_octets += unconfirmed_octets
+            self._unconfirmed.octets += unconfirmed_octets
             if self._phase is Phase.LEAVING or self._phase is Phase.CLOSED:
                 parser.discard()
         if self._phase is Phase.OPEN and self._subscriptions:
-            self._check_unconfirmed()
+            excess = self._unconfirmed.excess()
+            if excess:
+                self._fail(excess)
         return commands
-
-    def _check_unconfirmed(self) -> None:
-        """R20, for connections that cannot be paused."""
-        limits, factor = self._limits, self._limits.subscriber_unconfirmed_factor
-        if len(self._unconfirmed) > limits.unconfirmed_max * factor:
-            self._fail(f"more than {limits.unconfirmed_max * factor} sends wait for their receipt")
-        elif self._unconfirmed_octets > limits.unconfirmed_octets_max * factor:
-            self._fail(f"more than {limits.unconfirmed_octets_max * factor} octets wait for their receipt")
 
     def _prepare(self, headers: dict[str, str], lines: bytes | None) -> tuple[str, Header, int]:
         """What the parser keeps with a header section of SEND."""
-        address, header = outgoing(headers, lines, self._client_id)
+        address, header = outgoing(headers, lines, self._handshake.client_id)
         return address, header, len(header.octets)
 
     def _frame(self, section: Section, commands: list[Event]) -> None:
@@ -334,8 +283,8 @@ class Connection:
             raise
 
     def _connect(self, headers: dict[str, str], commands: list[Event]) -> None:
-        self.version, self._beats, login = read_connect(headers, self._limits)
-        self._client_id = login.client_id
+        login = self._handshake.read(headers)
+        self.version = self._handshake.version
         self._subscriptions = Subscriptions(self._peer, self._limits, self.version, self._instance)
         self._phase = Phase.LOGGING_IN
         commands.append(login)
@@ -355,4 +304,4 @@ class Connection:
         self.wants_close = True
         self.close_reason = reason
         self._parser.discard()
-        self._early = bytearray()
+        self._handshake.early = bytearray()

@@ -17,30 +17,12 @@ from .limits import Limits
 from .link import Link
 from .mapping import Acknowledge, quoted, subscribing
 from .sections import Malformed
+from .tokens import Receipt, Unsubscribed
 
 LINKS_PER_PEER = 65536
 """The engine's number of a link is peer * 65536 + n: so many links can be told apart on one connection."""
 DIGITS_MAX = 18
 """More would not fit the engine's 64-bit numbers."""
-
-
-class Unsubscribed:
-    """The token of a Detach: the link is forgotten when it is confirmed; until then its deliveries may still arrive."""
-
-    __slots__ = ("link", "receipt")
-
-    def __init__(self, link: int, receipt: bytes | None) -> None:
-        self.link = link
-        self.receipt = receipt
-
-
-class Receipt:
-    """The token of what is not a SEND: the receipt header as on the wire."""
-
-    __slots__ = ("receipt",)
-
-    def __init__(self, receipt: bytes) -> None:
-        self.receipt = receipt
 
 
 class Subscriptions:

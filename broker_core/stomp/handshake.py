@@ -1,0 +1,38 @@
+"""From the opened socket to CONNECTED: what was agreed, and what the client sent before it was let in."""
+
+from __future__ import annotations
+
+from .limits import Limits
+from .login import Login, read_connect
+
+
+class Handshake:
+    def __init__(self, limits: Limits, server: str, now: int) -> None:
+        self._limits = limits
+        self._server = server
+        self.deadline = now + limits.connect_ms_max
+        """Instant by which CONNECT must have come."""
+        self.version = "1.0"
+        self.beats = (0, 0)
+        """Agreed intervals of heart-beats in ms: ours, the peer's."""
+        self.client_id = ""
+        self.early = bytearray()
+        """Received between CONNECT and the verdict on it; the connection bounds it."""
+
+    def read(self, headers: dict[str, str]) -> Login:
+        """CONNECT. Raises Malformed."""
+        self.version, self.beats, login = read_connect(headers, self._limits)
+        self.client_id = login.client_id
+        return login
+
+    def connected(self, session: str) -> bytes:
+        """The CONNECTED frame."""
+        interval = self._limits.heart_beat_ms_min
+        lines = ["CONNECTED", f"version:{self.version}", f"server:{self._server}", f"session:{session}"]
+        if self.version != "1.0":
+            lines.append(f"heart-beat:{interval},{interval}")
+        return ("\n".join(lines) + "\n\n\0").encode()
+
+    def take_early(self) -> bytes:
+        early, self.early = bytes(self.early), bytearray()
+        return early
