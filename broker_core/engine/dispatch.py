@@ -22,33 +22,29 @@ def dispatch(shard: Shard, subscription: Subscription) -> None:
         return
     shared: Cursor | None = None
     share = turns = 0
-    while hungry:
-        cursor = _foremost(subscription)
-        if cursor is None:
-            break
+    while hungry and (cursor := _foremost(subscription)) is not None:
         if cursor is not shared or not turns:
             shared, turns = cursor, len(hungry)
             share = -(-cursor.deliverable // turns)
         turns -= 1
         link = hungry.popleft()
-        if _may_receive(shard, link):
-            _deliver(shard, link, cursor, min(share, link.credit, shard.limits.link_unsettled - len(link.unsettled)))
-        if _may_receive(shard, link):
+        room = _room(shard, link)
+        if room > 0:
+            _deliver(shard, link, cursor, share if share < room else room)
+            room = _room(shard, link)
+        if room > 0:
             hungry.append(link)
         else:
             link.hungry = False
 
 
-def _may_receive(shard: Shard, link: Link) -> bool:
-    """Within credit, octets (R16) and the cap on unsettled deliveries (R20), and still there."""
+def _room(shard: Shard, link: Link) -> int:
+    """How many messages the link may receive: within credit, octets (R16) and the cap on unsettled deliveries (R20), if it is still there."""
     limits = shard.limits
-    return (
-        link.credit > 0
-        and link.octets < limits.link_octets
-        and len(link.unsettled) < limits.link_unsettled
-        and not link.peer.stopped
-        and link.number in shard.links
-    )
+    if link.octets >= limits.link_octets or link.peer.stopped or link.number not in shard.links:
+        return 0
+    room = limits.link_unsettled - len(link.unsettled)
+    return room if room < link.credit else link.credit
 
 
 def _foremost(subscription: Subscription) -> Cursor | None:
@@ -122,9 +118,9 @@ def _take(shard: Shard, link: Link, cursor: Cursor, count: int) -> list[Message]
 def _offer(shard: Shard, link: Link, cursor: Cursor, messages: list[Message]) -> None:
     """Durable before the messages leave (R9): what may have left is flagged when it is delivered again."""
     subscription, index = cursor.subscription.number, cursor.index
-    first = previous = messages[0].position
-    last = messages[-1].position
-    if last - first + 1 != len(messages):
+    first = last = messages[0].position
+    if len(messages) > 1 and (last := messages[-1].position) - first + 1 != len(messages):
+        previous = first
         for message in messages[1:]:
             if message.position != previous + 1:
                 shard.batch.offered.append((subscription, index, first, previous, link.number))
@@ -145,7 +141,7 @@ def settle_presettled(shard: Shard) -> None:
             acknowledge(shard, link, messages)
             if link.replenish:
                 link.credit += len(messages)
-            if not link.hungry and _may_receive(shard, link):
+            if not link.hungry and _room(shard, link) > 0:
                 link.hungry = True
                 link.subscription.hungry.append(link)
             shard.mark(link.subscription)

@@ -62,15 +62,14 @@ class Engine:
         _fire_timers(shard)
         batch = shard.batch
         marked = []
-        while True:
+        settle_accepted(shard)
+        while batch.dirty:
+            dirty, batch.dirty = batch.dirty, {}
+            for subscription in dirty:
+                subscription.dirty = False
+                dispatch(shard, subscription)
             settle_accepted(shard)
-            if not batch.dirty:
-                break
-            subscription = next(iter(batch.dirty))
-            del batch.dirty[subscription]
-            subscription.dirty = False
-            dispatch(shard, subscription)
-            marked.append(subscription)
+            marked += dirty
         _record_lanes(shard)
         rows = statistics(shard) if report else []
         for subscription in marked:
@@ -115,9 +114,9 @@ def _record_lanes(shard: Shard) -> None:
 def _commit(shard: Shard) -> Commit | None:
     batch, segments = shard.batch, shard.segments
     octets = []
+    shard.watched.update(batch.touched)
+    shard.changed_destinations.update(batch.touched)
     for destination in batch.touched:
-        shard.watched[destination] = None
-        shard.changed_destinations[destination] = None
         change = destination.octets - destination.octets_volatile - destination.octets_committed
         if change:
             octets.append((destination.number, change))

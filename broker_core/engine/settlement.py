@@ -27,7 +27,11 @@ def settle(shard: Shard, command: Settle) -> None:
     if command.upto:
         upto = command.upto
         tags = list(takewhile(lambda tag: tag <= upto, unsettled))
-    messages = [unsettled.pop(tag) for tag in tags if tag in unsettled]
+    if len(tags) == 1:
+        message = unsettled.pop(tags[0], None)
+        messages = [] if message is None else [message]
+    else:
+        messages = [unsettled.pop(tag) for tag in tags if tag in unsettled]
     if len(messages) < len(tags) or not messages:
         detail = ", ".join(str(tag) for tag in tags if tag) or str(command.upto)
         shard.batch.outputs.append(Refused(command.peer, command.token, Refusal.NO_SUCH_DELIVERY, detail, command.link))
@@ -90,7 +94,8 @@ def settle_accepted(shard: Shard) -> None:
         if cursor.failures:
             for position in cursor.accepted:
                 forget_failures(cursor, position)
-        for first, last in ranges(cursor.accepted):
+        accepted = cursor.accepted
+        for first, last in ranges(accepted) if len(accepted) > 1 else ((accepted[0], accepted[0]),):
             progress.settle(first, last)
             if cursor.stored:
                 batch.settled.append((number, index, first, last, Outcome.ACCEPTED))
