@@ -7,6 +7,7 @@ import socket
 from pathlib import Path
 
 from django.core.exceptions import ImproperlyConfigured
+from psycopg import ProgrammingError
 from psycopg.conninfo import conninfo_to_dict
 
 from broker_core.config import BrokerConfig
@@ -64,7 +65,12 @@ def secret_key(home: Path) -> str:
 
 def database(url: str) -> dict[str, object]:
     """Django's form of a libpq URI; what Django has no key for (sslmode, ...) goes to libpq as it is."""
-    given = {name: str(value) for name, value in conninfo_to_dict(url).items() if value is not None}
+    try:
+        given = {name: str(value) for name, value in conninfo_to_dict(url).items() if value is not None}
+    except ProgrammingError:
+        given = {"host": "@"}
+    if "@" in given.get("host", ""):  # libpq's own words may hold a piece of the password
+        raise ImproperlyConfigured("DATABASE_URL is no URI as libpq reads it: in its user and password, write @ as %40, : as %3A and / as %2F.")
     named = {key: given.pop(name, "") for key, name in (("NAME", "dbname"), ("USER", "user"), ("HOST", "host"), ("PORT", "port"))}
     return {
         "ENGINE": "django.db.backends.postgresql",

@@ -21,6 +21,7 @@ from broker_core.config import BrokerConfig
 from broker_core.transport import NODE_QUEUE, TASKS_QUEUE
 
 from .child import WIDTH, Child, Role, die_with_us
+from .database import check_database
 from .home import check_ports, take_home, wait_for_leftovers
 from .postgres import ENVIRONMENT, EmbeddedPostgres
 from .readiness import is_ready
@@ -155,4 +156,6 @@ def run(config: BrokerConfig) -> int:
     with take_home(config.home), own_foreground():
         wait_for_leftovers(config.home)
         check_ports(config)
+        if not config.embedded:
+            check_database(config)
         return asyncio.run(Supervisor(config).run())

@@ -15,9 +15,8 @@ from collections.abc import Iterator
 @contextlib.contextmanager
 def own_foreground() -> Iterator[None]:
     """Be the terminal's foreground process group, alone. Nothing happens without a terminal, in the background, or if we are already."""
-    try:
-        terminal = os.open("/dev/tty", os.O_RDWR | os.O_CLOEXEC)
-    except OSError:
+    terminal = _controlling_terminal()
+    if terminal is None:
         yield
         return
     try:
@@ -37,6 +36,13 @@ def own_foreground() -> Iterator[None]:
                 os.setpgid(0, group)
     finally:
         os.close(terminal)
+
+
+def _controlling_terminal() -> int | None:
+    try:
+        return os.open("/dev/tty", os.O_RDWR | os.O_CLOEXEC)
+    except OSError:
+        return None
 
 
 def _give(terminal: int, group: int) -> None:

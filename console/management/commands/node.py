@@ -6,7 +6,8 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError
 
 from broker_core.config import BrokerConfig, ConfigError
-from console.launch.postgres import SOCKET_NAME
+from console.launch.database import check_database
+from console.launch.refusal import CannotStart
 from console.launch.supervisor import NODE_COMMAND
 
 
@@ -16,9 +17,7 @@ class Command(BaseCommand):
 
     def handle(self, **_options: Any) -> None:
         try:
-            config = BrokerConfig.from_env()
-        except ConfigError as refusal:
+            check_database(BrokerConfig.from_env())
+        except (CannotStart, ConfigError) as refusal:
             raise CommandError(str(refusal), returncode=1) from refusal
-        if config.embedded and not (config.sockets / SOCKET_NAME).exists():
-            raise CommandError(f"No database runs on {config.home}: `make run` starts one, or set DATABASE_URL.", returncode=1)
         os.execv(NODE_COMMAND[0], NODE_COMMAND)  # Celery handles the signals from here on
