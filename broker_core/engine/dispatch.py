@@ -30,7 +30,7 @@ def dispatch(shard: Shard, subscription: Subscription) -> None:
         link = hungry.popleft()
         room = _room(shard, link)
         if room > 0:
-            _deliver(shard, link, cursor, share if share < room else room)
+            _deliver(shard, link, cursor, share if share < room else room)  # noqa: FURB136  # min() costs three times as much, per message
             room = _room(shard, link)
         if room > 0:
             hungry.append(link)
@@ -44,7 +44,7 @@ def _room(shard: Shard, link: Link) -> int:
     if link.octets >= limits.link_octets or link.peer.stopped or link.number not in shard.links:
         return 0
     room = limits.link_unsettled - len(link.unsettled)
-    return room if room < link.credit else link.credit
+    return room if room < link.credit else link.credit  # noqa: FURB136  # as above
 
 
 def _foremost(subscription: Subscription) -> Cursor | None:
