@@ -136,6 +136,10 @@ class BrokerConfig:
     database_octets_max: int = _number(0, 0, 1 << 50)
     """Octets of the whole database above which producers wait: for servers whose disk the broker cannot see (R21). 0: no cap."""
 
+    # -- audit ----------------------------------------------------------------------------------------------------------------------
+    audit_retention_days: int = _number(400, 1, 36_500)
+    """Audit entries older than this are deleted, and operators' answered requests with them. A year, and a month to look back at it."""
+
     # -- lease and shutdown ---------------------------------------------------------------------------------------------------------
     lease_heartbeat_ms: int = _number(1_000, 50, 60_000)
     """The holder of the lease writes its heartbeat this often (R11)."""

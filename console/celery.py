@@ -18,12 +18,15 @@ REAP_SECONDS = 30
 """A quarter of the shortest wait that an unused destination has by default."""
 RETAIN_SECONDS = LEDGER_SECONDS = PURGE_SECONDS = 60
 """Days are counted in minutes: once a minute is often enough."""
+FORGET_SECONDS = 3600
+"""A table is scanned for it (services.scheduled.forget)."""
 SCHEDULE = {
     "expire": EXPIRE_SECONDS,
     "reap": REAP_SECONDS,
     "retain": RETAIN_SECONDS,
     "ledger": LEDGER_SECONDS,
     "purge_spent": PURGE_SECONDS,
+    "forget": FORGET_SECONDS,
 }
 
 app: Celery = create_app(BrokerConfig.from_env(), "console", TASKS_QUEUE, fixups=["celery.fixups.django:fixup"])
@@ -67,3 +70,12 @@ def purge_spent() -> None:
     from console.services import scheduled
 
     scheduled.purge_spent()
+
+
+@app.task(name="console.forget")
+def forget() -> None:
+    from django.conf import settings
+
+    from console.services import scheduled
+
+    scheduled.forget(settings.BROKER.audit_retention_days)

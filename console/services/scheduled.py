@@ -9,8 +9,10 @@ from broker_core import control
 
 SCHEDULER = "scheduler"
 """Who asks, in the request's row."""
-REQUESTS_KEPT = "1 day"
-"""Answered requests of the schedule are of no interest afterwards; about 15,000 rows. Those of operators stay."""
+REQUESTS_KEPT_DAYS = 1
+"""Answered requests of the schedule are of no interest afterwards; about 15,000 rows. Those of operators stay as long as the audit does."""
+BATCH_ROWS, BATCHES_MAX = 1_000, 100
+"""Some ms each, so that no transaction is long; 100,000 rows an hour are more than operators and the schedule write in it."""
 
 
 def file_request(verb: str) -> int | None:
@@ -22,13 +24,38 @@ def file_request(verb: str) -> int | None:
 
 
 def purge_spent() -> int:
-    """Delete what Celery's transport has delivered (it only marks rows invisible) and old requests of the schedule; the number of rows."""
+    """Delete what Celery's transport has delivered (it only marks rows invisible); the number of rows. By the index that its table has."""
     with transaction.atomic(), connection.cursor() as cursor:
         cursor.execute("DELETE FROM kombu_message WHERE NOT visible")
-        spent = cursor.rowcount
-        cursor.execute(
-            "DELETE FROM surety.control_request WHERE requested_by = %(scheduler)s AND created_at < clock_timestamp() - %(kept)s::interval"
-            " AND (answered_at IS NOT NULL OR deadline < extract(epoch FROM clock_timestamp()) * 1000)",
-            {"scheduler": SCHEDULER, "kept": REQUESTS_KEPT},
-        )
-        return int(spent + cursor.rowcount)
+        return int(cursor.rowcount)
+
+
+def forget(audit_retention_days: int) -> int:
+    """Delete audit entries that are older, and answered or lapsed requests that are too old; the number of rows.
+
+    Requests belong to the broker, but once they are answered only the audit's page reads them, and no node looks at them again. They are
+    found by one scan of the table in an hour: it holds a day of the schedule and what operators asked for, and an index would cost more.
+    """
+    old = "now() - make_interval(days => %(days)s)"  # not clock_timestamp(), which no index can be searched for
+    lapsed = "(answered_at IS NOT NULL OR deadline < extract(epoch FROM clock_timestamp()) * 1000)"
+    of_schedule = f"requested_by = %(scheduler)s AND created_at < {old} AND {lapsed}"
+    of_operators = f"requested_by <> %(scheduler)s AND created_at < {old} AND {lapsed}"
+    return (
+        _delete("surety.control_request", "request", of_schedule, REQUESTS_KEPT_DAYS)
+        + _delete("surety.audit", "entry", f"at < {old}", audit_retention_days)
+        + _delete("surety.control_request", "request", of_operators, audit_retention_days)
+    )
+
+
+def _delete(table: str, key: str, which: str, days: int) -> int:
+    """In batches, each a transaction of its own; what is left after BATCHES_MAX goes the next time."""
+    deleted = 0
+    for _ in range(BATCHES_MAX):
+        with transaction.atomic(), connection.cursor() as cursor:
+            # ANY of an array: one scan finds the batch, and its rows are then found by the primary key.
+            statement = f"DELETE FROM {table} WHERE {key} = ANY (ARRAY(SELECT {key} FROM {table} WHERE {which} LIMIT {BATCH_ROWS}))"
+            cursor.execute(statement, {"days": days, "scheduler": SCHEDULER})
+            deleted += cursor.rowcount
+            if cursor.rowcount < BATCH_ROWS:
+                break
+    return deleted

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import textwrap
 from collections.abc import Iterator
+from datetime import timedelta
 from pathlib import Path
 
 import psycopg
@@ -60,7 +61,7 @@ def migrated(server: Server, tmp_path_factory: pytest.TempPathFactory) -> Instal
 
 @pytest.fixture
 def installation(migrated: Installation) -> Installation:
-    migrated.ask("TRUNCATE surety.control_request; DELETE FROM kombu_message")
+    migrated.ask("TRUNCATE surety.control_request, surety.audit; DELETE FROM kombu_message")
     return migrated
 
 
@@ -103,8 +104,74 @@ def test_old_answered_requests_of_the_schedule_are_deleted_and_those_of_operator
             "INSERT INTO surety.control_request (verb, requested_by, created_at, answered_at)"
             f" VALUES ('expire', '{who}', now() - interval '{age}', {answered})"
         )
-    installation.tasks("purge_spent")
+    installation.tasks("forget")
     assert [who for _, who in requests(installation)] == ["scheduler", "admin"]
+
+
+def test_a_request_of_the_schedule_that_may_still_be_answered_is_kept(installation: Installation) -> None:
+    installation.ask(
+        "INSERT INTO surety.control_request (verb, requested_by, created_at, deadline)"
+        " VALUES ('expire', 'scheduler', now() - interval '2 days', extract(epoch FROM now() + interval '1 minute') * 1000)"
+    )
+    installation.tasks("forget")
+    assert len(requests(installation)) == 1
+
+
+def test_audit_entries_go_after_400_days_with_the_requests_they_tell_of(installation: Installation) -> None:
+    installation.ask(
+        "INSERT INTO surety.audit (who, what, at) SELECT 'admin', 'purge', now() - make_interval(days => age) FROM unnest(ARRAY[401, 399]) age"
+    )
+    installation.ask(
+        "INSERT INTO surety.control_request (verb, requested_by, created_at, answered_at)"
+        " SELECT 'purge', 'admin ' || age, now() - make_interval(days => age), now() FROM unnest(ARRAY[401, 399]) age"
+    )
+    installation.tasks("forget")
+    assert installation.ask("SELECT date_trunc('day', now() - at) FROM surety.audit") == [(timedelta(days=399),)]
+    assert requests(installation) == [("purge", "admin 399")]
+
+
+def test_old_entries_go_in_batches_whatever_their_number(installation: Installation) -> None:
+    installation.ask("INSERT INTO surety.audit (who, what, at) SELECT 'admin', 'purge', now() - interval '2 days' FROM generate_series(1, 2500)")
+    deleted = installation.run(
+        """
+        from console.celery import app
+        import django
+        django.setup()
+        from django.db import connection
+        from console.services import scheduled
+        rows = []
+        def watch(execute, sql, *more):
+            result = execute(sql, *more)
+            rows.append(more[-1]["cursor"].rowcount)
+            return result
+        with connection.execute_wrapper(watch):
+            print(scheduled.forget(1), max(rows))
+        """
+    )
+    assert deleted.split() == ["2500", "1000"]
+    assert installation.ask("SELECT count(*) FROM surety.audit") == [(0,)]
+
+
+def test_old_entries_are_found_by_their_index(installation: Installation) -> None:
+    installation.ask("INSERT INTO surety.audit (who, what, at) SELECT 'admin', 'purge', now() FROM generate_series(1, 20000)")
+    installation.ask("ANALYZE surety.audit")
+    plan = installation.run(
+        """
+        from console.celery import app
+        import django
+        django.setup()
+        from django.db import connection
+        from console.services import scheduled
+        def explain(execute, sql, parameters, many, context):
+            if "surety.audit" in sql:
+                execute("EXPLAIN " + sql, parameters, many, context)
+                print(context["cursor"].fetchall())
+            return execute(sql, parameters, many, context)
+        with connection.execute_wrapper(explain):
+            scheduled.forget(400)
+        """
+    )
+    assert "audit_at" in plan and "audit_pkey" in plan and "Seq Scan" not in plan, plan
 
 
 def test_everything_on_the_schedule_is_a_task_and_is_superseded_in_time(installation: Installation) -> None:
@@ -117,4 +184,4 @@ def test_everything_on_the_schedule_is_a_task_and_is_superseded_in_time(installa
             print(name, entry["schedule"])
         """
     )
-    assert listed.split() == ["expire", "10", "ledger", "60", "purge_spent", "60", "reap", "30", "retain", "60"]
+    assert listed.split() == ["expire", "10", "forget", "3600", "ledger", "60", "purge_spent", "60", "reap", "30", "retain", "60"]
