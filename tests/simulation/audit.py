@@ -165,9 +165,11 @@ class Auditor:
 
     # -- what takes promises away ---------------------------------------------------------------------------------------------------------
     def excuse(self, why: str, *, address: str | None = None, below: int = ASSURED + 1) -> None:
-        """From now on the messages known so far, of this address, of lower levels than `below`, may be lost or come again."""
+        """From now on the messages known so far, of this address, of lower levels than `below`, may be lost or come again. Of the dead
+        message queue: those that may have died."""
         for message in self.known.values():
-            if message.level < below and (address is None or message.address == address):
+            here = address in (None, message.address) or (address == DEAD and (message.expires or message.nacks > self._maximum))
+            if message.level < below and here:
                 message.excused = message.excused or why
 
     # -- the end --------------------------------------------------------------------------------------------------------------------------

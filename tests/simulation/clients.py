@@ -14,9 +14,8 @@ if TYPE_CHECKING:
 
 QUEUES = ("queue/a", "queue/b", "queue/c", "queue/d")
 """d is what operators purge and destroy."""
-SAFE = ("queue/a", "queue/b", "queue/c")
-"""Never destroyed."""
 ADDRESSES = (*QUEUES, DEAD)
+MODES = ("client-individual", "client-individual", "client", "auto")
 PRIORITIES = (1, 4, 4, 4, 9)
 POISON, STICKY, PLAIN = "p", "s", "m"
 """Marks of messages: refused whenever they come; held for long; neither."""
@@ -51,8 +50,6 @@ class Client:
         """Until the session has had enough, or the broker."""
         random = self.random
         produces, consumes = random.choice(((True, False), (True, False), (True, True), (False, True), (False, True)))
-        # What is on its way without acknowledgement to a connection that gets an ERROR may be lost, so such sessions do nothing that earns one.
-        careless = not produces and random.random() < 0.4
         steps = random.randrange(10, 120)
         while steps and not session.closed and not self.stopping:
             await asyncio.sleep(random.random() * 0.006)
@@ -60,7 +57,7 @@ class Client:
                 continue
             steps -= 1
             if consumes:
-                self._consume(session, careless)
+                self._consume(session)
             if produces and len(session.receipts) < 20:
                 self._produce(session)
 
@@ -85,12 +82,12 @@ class Client:
         return self.world.now_ms() + random.choice((-5, 5, 30, 200, 1000))
 
     # -- consuming ------------------------------------------------------------------------------------------------------------------------
-    def _consume(self, session: Session, careless: bool) -> None:
+    def _consume(self, session: Session) -> None:
         random = self.random
         open_ones = [name for name, subscription in session.subscriptions.items() if subscription.open]
         if len(open_ones) < 1 or (len(open_ones) < 3 and random.random() < 0.05):
-            address = random.choice(SAFE if careless else (*QUEUES, *QUEUES, DEAD))
-            mode = random.choice(("client-individual", "client", "auto") if careless else ("client-individual", "client-individual", "client"))
+            address = random.choice((*QUEUES, *QUEUES, DEAD))
+            mode = random.choice(MODES)
             session.subscribe(address, mode, random.choice((1, 2, 5, 10, 50)))
         elif random.random() < 0.02:
             session.unsubscribe(random.choice(open_ones))

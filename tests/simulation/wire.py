@@ -38,6 +38,15 @@ class Reader(Protocol):
 class NumberedPeer(StompPeer):
     """The real peer; its place in a set depends on its number and not on an address in memory."""
 
+    def __init__(self, node: Node, reader: Reader) -> None:
+        super().__init__(node)
+        self._reader = reader
+
+    def _tell_lost(self) -> None:
+        """From now on the engine gives to others what this client held, though a body may still be on its way to it."""
+        super()._tell_lost()
+        self._reader.is_closing()
+
     def __hash__(self) -> int:
         return self._number
 
@@ -61,7 +70,7 @@ class Wire(asyncio.Transport):
         self._paused = self._full = False
         self._closing = self.gone = False
         self._server_at = self._client_at = 0.0
-        self.peer = NumberedPeer(node)
+        self.peer = NumberedPeer(node, reader)
         self.peer.connection_made(self)
 
     # -- the client's end -----------------------------------------------------------------------------------------------------------------
@@ -132,7 +141,6 @@ class Wire(asyncio.Transport):
 
     def close(self) -> None:
         self._closing = True
-        self._reader.is_closing()
         self._loop.call_soon(self._end)
 
     def _end(self) -> None:
