@@ -12,28 +12,25 @@ import logging
 import time
 from collections import deque
 from collections.abc import Callable, Coroutine, Sequence
-from functools import partial
 from typing import Any, Protocol
 
 from broker_core.engine import Engine
-from broker_core.engine.commands import Command, PageLoaded, SegmentCompacted, SegmentDropped, Send
-from broker_core.engine.effects import Commit, CompactSegment, DropSegment, Effects, Maintenance, Output, Read
+from broker_core.engine.commands import Command, PageLoaded, Send
+from broker_core.engine.effects import Commit, Effects, Output, Read
 from broker_core.store import SpaceExhausted, Store
 
 from .clock import Clock
 from .held import HeldSends
-from .metrics import Metrics
-from .space import Space
+from .janitor import Janitor
+from .metrics import Metrics, gauges
+from .reporter import Reporter
+from .space import SPACE_RETRY_SECONDS, Space
 
 log = logging.getLogger("surety.host")
 
 OPEN_OCTETS_MAX = 4 << 20
 """Sends of the open batch; at 100 MB/s a commit of it takes 40 ms. Beyond, producers are not read from until the next flush."""
 OPEN_SENDS_MAX = 5_000
-DROP_RETRY_SECONDS = 1.0
-"""A drop that met a lock is tried again after so long (R4)."""
-SPACE_RETRY_SECONDS = 1.0
-"""A commit refused for space is tried again after so long (R21)."""
 PROOF_POLL_SECONDS = 0.05
 
 
@@ -74,23 +71,18 @@ class Host:
         self._lease = lease
         self._metrics = metrics
         self._space = space
-        self._publish = publish
-        """Writes statistics for operators."""
         self._receivers: dict[int, Receiver] = {}
         self._wanted = asyncio.Event()
         self._wanted.set()  # what recovery left to write, and a first report: until then operators see "unknown"
+        self._janitor = Janitor(store, space, self.submit, self.fail)
+        self._reporter = Reporter(store, space, report_seconds, publish)
         self._timer: asyncio.TimerHandle | None = None
         self._tasks: set[asyncio.Task[None]] = set()
-        self._steps: set[asyncio.Task[None]] = set()
-        """The janitor's."""
         self._failed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._waiting: dict[int, Receiver] = {}
         self._open_octets = 0
         self._open_sends = 0
         self._held = HeldSends()
-        self._report_seconds = report_seconds
-        self._next_report = 0.0
-        self._reporting = False
         self._stopping = False
         self._flushed: list[asyncio.Future[None]] = []
         self._durable: deque[Done] = deque()
@@ -157,9 +149,10 @@ class Host:
         finally:
             if self._timer is not None:
                 self._timer.cancel()
-            for task in [loop, *self._tasks, *self._steps]:
+            for task in [loop, *self._tasks]:
                 task.cancel()
-            await asyncio.gather(loop, *self._tasks, *self._steps, return_exceptions=True)
+            self._janitor.cancel()
+            await asyncio.gather(loop, self._janitor.ended(), *self._tasks, return_exceptions=True)
 
     async def flushed(self) -> None:
         """Returns when everything submitted so far is committed and its outputs are released. Raises what ends `run` before."""
@@ -171,24 +164,12 @@ class Host:
             self._failed.result()
 
     def gauges(self) -> dict[str, int]:
-        shard = self._engine.shard
-        return {
-            "destinations": len(shard.destinations),
-            "links": len(shard.links),
-            "body_memory_octets": shard.memory,
-            "segments": len(shard.segments.closed) + 1,
-            "sends_waiting_for_space": len(self._held),
-            "accepted_total": shard.accepted,
-            "settled_total": shard.settled,
-            "dead_total": shard.dead,
-            "expired_total": shard.expired,
-            "redelivered_total": shard.redelivered,
-        }
+        return {**gauges(self._engine.shard), "sends_waiting_for_space": len(self._held)}
 
     def stop(self) -> None:
         """Flush what is open, write a last checkpoint, then end `run`."""
         self._stopping = True
-        self._next_report = 0.0
+        self._reporter.hurry()
         self._wanted.set()
 
     async def _loop(self) -> None:
@@ -201,9 +182,8 @@ class Host:
             self._flushed = []
             if self._held and not self._space.low:
                 self.submit(())
-            effects = self._engine.flush(self._clock.now(), report=self._report_due())
-            # From here, not from when it is written: a commit that waits for space must not let a second report overtake the first.
-            self._reporting = self._reporting or effects.checkpoint is not None or bool(effects.statistics)
+            effects = self._engine.flush(self._clock.now(), report=self._reporter.is_due())
+            self._reporter.begin(effects)
             self._open_octets = self._open_sends = 0
             if self._waiting:
                 for peer in [peer for peer in self._waiting if not self._held.octets(peer)]:
@@ -217,8 +197,7 @@ class Host:
             if stopping or not self._wanted.is_set():
                 self._finish()
             if stopping:
-                for step in self._steps:  # may wait for somebody's lock; the next term begins them anew
-                    step.cancel()
+                self._janitor.cancel()
                 while self._tasks:
                     await asyncio.gather(*self._tasks)
                 return
@@ -277,74 +256,27 @@ class Host:
     def _perform(self, effects: Effects) -> None:
         for read in effects.reads:
             self.spawn(self._read(read))
-        if effects.discarded:
-            self.spawn(self._discard(effects.discarded), self._steps)
-        for step in effects.maintenance:
-            self.spawn(self._janitor(step), self._steps)
+        if effects.discarded or effects.maintenance:
+            self._janitor.take(effects)
         if effects.checkpoint is not None or effects.statistics:
             self.spawn(self._report(effects))
 
-    def _report_due(self) -> bool:
-        """At most one report at a time, and as seldom as configured; never more than a twentieth of the time goes into them."""
-        now = time.monotonic()
-        if self._reporting or now < self._next_report:
-            return False
-        self._next_report = now + self._report_seconds
-        return True
-
     async def _report(self, effects: Effects) -> None:
-        took = 0.0
-        if effects.checkpoint is not None:
-            took += await self._patiently(partial(self._store.checkpoint, effects.checkpoint))
-        if effects.statistics:
-            took += await self._patiently(partial(self._publish, effects))
-        self._next_report = max(self._next_report, time.monotonic() + 19 * took)
-        self._reporting = False
+        await self._reporter.write(effects)
         self._arm()
-
-    async def _patiently(self, write: Callable[[], Coroutine[Any, Any, None]]) -> float:
-        """Do it as soon as there is disk space; how many seconds it took then."""
-        while True:
-            began = time.monotonic()
-            try:
-                await write()
-            except SpaceExhausted as error:
-                self._space.exhausted(str(error))
-                await asyncio.sleep(SPACE_RETRY_SECONDS)
-            else:
-                return time.monotonic() - began
 
     async def _read(self, read: Read) -> None:
         messages, complete = await self._store.read(read)
         self.submit([PageLoaded(read.read, messages, complete)])
 
-    async def _discard(self, bodies: list[int]) -> None:
-        await self._patiently(partial(self._store.discard_bodies, bodies))
-
-    async def _janitor(self, step: Maintenance) -> None:
-        """One step, however often it takes: a lock may stand in the way (R4), or the disk be full."""
-        await self._patiently(partial(self._maintain, step))
-
-    async def _maintain(self, step: Maintenance) -> None:
-        if isinstance(step, DropSegment):
-            while not await self._store.drop_segment(step.segment):
-                await asyncio.sleep(DROP_RETRY_SECONDS)
-            self.submit([SegmentDropped(step.segment)])
-        elif isinstance(step, CompactSegment):
-            await self._store.compact_segment(step)
-            self.submit([SegmentCompacted(step.segment)])
-        else:
-            await self._store.sweep_retained(step)
-
-    def spawn(self, work: Coroutine[Any, Any, None], tasks: set[asyncio.Task[None]] | None = None) -> None:
+    def spawn(self, work: Coroutine[Any, Any, None]) -> None:
         """Do it beside the loop; its failure is the node's."""
         task = asyncio.create_task(work)
-        (self._tasks if tasks is None else tasks).add(task)
+        self._tasks.add(task)
         task.add_done_callback(self._done)
 
     def _done(self, task: asyncio.Task[None]) -> None:
         self._tasks.discard(task)
-        self._steps.discard(task)
         if not task.cancelled() and (error := task.exception()) is not None:
             self.fail(error)
 
@@ -356,7 +288,8 @@ class Host:
     # -- timer --------------------------------------------------------------------------------------------------------------------------
     def _arm(self) -> None:
         """One timer for the engine's next deadline and for the next report; while one is under way none is due."""
-        delays = [] if self._reporting else [self._next_report - time.monotonic()]
+        report = self._reporter.seconds_left()
+        delays = [] if report is None else [report]
         if self._held:
             delays.append(SPACE_RETRY_SECONDS)
         if (deadline := self._engine.next_deadline()) is not None:

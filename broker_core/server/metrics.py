@@ -6,6 +6,7 @@ from bisect import bisect_left
 from typing import Any
 
 from broker_core.engine.effects import Commit
+from broker_core.engine.shard import Shard
 
 COMMIT_SECONDS = (0.0005, 0.001, 0.002, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1.0, 5.0)
 """Upper bounds of the commit latency histogram's buckets."""
@@ -44,3 +45,18 @@ class Metrics:
             "commit_seconds_buckets": self.commit_buckets,
             "event_loop_lag_seconds": self.loop_lag_seconds,
         }
+
+
+def gauges(shard: Shard) -> dict[str, int]:
+    """What the engine counts, by the same rules of names."""
+    return {
+        "destinations": len(shard.destinations),
+        "links": len(shard.links),
+        "body_memory_octets": shard.memory,
+        "segments": len(shard.segments.closed) + 1,
+        "accepted_total": shard.accepted,
+        "settled_total": shard.settled,
+        "dead_total": shard.dead,
+        "expired_total": shard.expired,
+        "redelivered_total": shard.redelivered,
+    }

@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import os
 import time
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+from broker_core.store import SpaceExhausted
 
 log = logging.getLogger("surety.space")
 
 HOLD_SECONDS = 2.0
 """After a commit was refused for space publishing waits at least so long."""
+SPACE_RETRY_SECONDS = 1.0
+"""What was refused for space is tried again after so long (R21)."""
 
 
 class Space:
@@ -33,6 +40,18 @@ class Space:
         """The database refused a write for want of space."""
         self._hold_until = time.monotonic() + HOLD_SECONDS
         self._set(f"the database has no room: {reason}")
+
+    async def patiently(self, write: Callable[[], Coroutine[Any, Any, None]]) -> float:
+        """Do it as soon as there is disk space; how many seconds it took then."""
+        while True:
+            began = time.monotonic()
+            try:
+                await write()
+            except SpaceExhausted as error:
+                self.exhausted(str(error))
+                await asyncio.sleep(SPACE_RETRY_SECONDS)
+            else:
+                return time.monotonic() - began
 
     def look(self) -> None:
         """Measure; called about once a second."""

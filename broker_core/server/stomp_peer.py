@@ -1,32 +1,27 @@
-"""A STOMP client's socket: pumps bytes through the STOMP machine, commands to the host, outputs back; stores and streams large bodies."""
+"""A STOMP client's socket: pumps bytes through the STOMP machine, commands to the host, outputs back."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections import deque
-from collections.abc import AsyncIterator
+from contextlib import aclosing
 from typing import Any, cast
 
-from broker_core.engine.commands import Command, Send, Settle, Start, Stop
+from broker_core.engine.commands import Command, Settle, Start, Stop
 from broker_core.engine.effects import Confirmed, Delivered, Output
 from broker_core.engine.message import VOLATILE, StoredBody
 from broker_core.stomp.login import Login
 from broker_core.stomp.connection import BodyPart, Connection, Event
-from broker_core.store import BodyMissing, SpaceExhausted
+from broker_core.store import BodyMissing
 
+from .intake import Intake
+from .large_bodies import OutgoingBodies
 from .listening import Node
 
 log = logging.getLogger("surety.stomp")
 
 SEND_BUFFER_LOW = 4
 """Delivering goes on when the send buffer has fallen to a quarter."""
-PARTS_WAITING = 2
-"""Parts of a large body between socket and store: 2 MiB a connection."""
-
-SPACE_POLL_SECONDS = 0.2
-"""A large body waits for disk space, and looks for it so often."""
-
 CLOSE_SECONDS = 10.0
 """What is written last must have been read by then; a peer that reads nothing would else keep its connection for ever."""
 UNREAD_OCTETS_MAX = 4 << 20
@@ -48,16 +43,9 @@ class StompPeer(asyncio.Protocol):
         self._account = ""
         """Empty: not logged in."""
         self._timer: asyncio.TimerHandle | None = None
-        self._later: deque[Event] = deque()
-        """What must wait for a login or for a large body on its way to the store."""
-        self._chain: asyncio.Task[None] | None = None
-        self._storing: asyncio.Task[int] | None = None
-        self._parts: asyncio.Queue[bytes | None] = asyncio.Queue(PARTS_WAITING)
-        self._outgoing: deque[bytes | StoredBody] = deque()
-        """What must wait for a large body on its way to the socket."""
+        self._intake = Intake(node, self._connection, self._log_in, self._submit, self._worked_off)
+        self._outgoing = OutgoingBodies(node.store)
         self._streaming: asyncio.Task[None] | None = None
-        self._presettled: deque[tuple[StoredBody, Settle]] = deque()
-        """Large bodies that count as acknowledged when they have left, in the order in which they leave."""
         self._writable = asyncio.Event()
         self._writable.set()
         self._reading = True
@@ -87,9 +75,8 @@ class StompPeer(asyncio.Protocol):
         events = self._connection.receive_data(data, self._node.clock.now())
         if events:
             kinds = set(map(type, events))
-            if self._chain is not None or Login in kinds or BodyPart in kinds:
-                self._later.extend(events)
-                self._go_on()
+            if self._intake.busy or Login in kinds or BodyPart in kinds:
+                self._intake.take(events)
             else:
                 self._submit(cast("list[Command]", events))
         self._flush()
@@ -100,13 +87,10 @@ class StompPeer(asyncio.Protocol):
         self._node.dismiss(self)
         self._node.host.leave(self._number)
         self._node.sessions.end(self, self._account)
-        for task in (self._chain, self._storing, self._streaming):
-            if task is not None:
-                task.cancel()
-        for timer in (self._timer, self._severing):
-            if timer is not None:
-                timer.cancel()
-        self._later.clear()
+        self._intake.cancel()
+        for work in (self._streaming, self._timer, self._severing):
+            if work is not None:
+                work.cancel()
         self._outgoing.clear()
         self._tell_lost()
         reason = self._connection.close_reason or (str(exc) if exc else "closed")
@@ -132,6 +116,8 @@ class StompPeer(asyncio.Protocol):
     # -- to the engine ------------------------------------------------------------------------------------------------------------------
     def _submit(self, commands: list[Command]) -> None:
         host = self._node.host
+        if self._streaming is not None:
+            commands = self._outgoing.hold(commands)
         host.submit(commands)
         held = host.held_octets(self._number)
         if held and self._connection.subscribed:
@@ -155,7 +141,9 @@ class StompPeer(asyncio.Protocol):
         transport = self._transport
         if transport is None or transport.is_closing():
             return
-        waiting = self._held or self._congested or self._chain is not None or self._unread > UNREAD_OCTETS_MAX
+        waiting = self._held or self._congested or self._intake.busy or self._unread > UNREAD_OCTETS_MAX
+        if self._streaming is not None:
+            waiting = waiting or self._outgoing.is_full
         reading = not (waiting or self._connection.wants_pause)
         if reading != self._reading:
             self._reading = self._connection.listening = reading
@@ -164,86 +152,23 @@ class StompPeer(asyncio.Protocol):
             else:
                 transport.pause_reading()
 
-    def _go_on(self) -> None:
-        if self._chain is None:
-            self._chain = asyncio.create_task(self._work_off())
-
-    async def _work_off(self) -> None:
-        """Logins and large bodies, one event after the other; reading pauses meanwhile."""
-        try:
-            while self._later:
-                event = self._later.popleft()
-                if isinstance(event, Login):
-                    await self._log_in(event)
-                elif isinstance(event, BodyPart):
-                    await self._store_part(event.octets)
-                elif isinstance(event, Send) and event.message.body is None:
-                    await self._finish_body(event)
-                else:
-                    self._submit([event])
-        except SpaceExhausted as error:
-            if not self._node.host.space_low:
-                self._node.host.exhausted(str(error))
-            self._later.clear()
-            self._connection.refuse("the broker has no disk space for this message; send it again later")
-        except asyncio.CancelledError:
-            raise
-        except Exception as error:  # noqa: BLE001  # whatever it is, the node cannot go on: host.run raises it
-            self._node.host.fail(error)
-        finally:
-            self._chain = None
+    def _worked_off(self) -> None:
         self._flush()
         self._regulate()
 
-    async def _log_in(self, login: Login) -> None:
+    async def _log_in(self, login: Login) -> list[Event]:
         account, problem = await self._node.accounts.check(login.login, login.passcode, self._remote)
         if account is None:
             self._node.metrics.refused_logins += 1
             log.warning("Login of %r from %s refused: %s", login.login[:80], self._remote, problem)
             self._connection.reject(problem)
-            return
+            return []
         self._account = account
         self._node.sessions.begin(self, account)
         session = f"{self._node.instance}-{self._number}"
-        self._later.extendleft(reversed(self._connection.accept(account, session, self._node.clock.now())))
+        events = self._connection.accept(account, session, self._node.clock.now())
         self._arm()
-
-    # -- large bodies in ----------------------------------------------------------------------------------------------------------------
-    async def _store_part(self, octets: bytes) -> None:
-        while self._node.host.space_low:
-            if self._connection.subscribed:  # its ACKs could not be read while this waits
-                raise SpaceExhausted("below the minimum")
-            await asyncio.sleep(SPACE_POLL_SECONDS)
-        if self._storing is None:
-            self._parts = asyncio.Queue(PARTS_WAITING)
-            self._storing = asyncio.create_task(self._node.store.write_body(_until_none(self._parts)))
-            self._storing.add_done_callback(self._stored)
-        await self._put(octets)
-
-    def _stored(self, storing: asyncio.Task[int]) -> None:
-        """The store may fail between two parts, when nobody waits for it, or after the connection is gone."""
-        error = None if storing.cancelled() else storing.exception()
-        if error is not None and not isinstance(error, SpaceExhausted):
-            self._node.host.fail(error)
-
-    async def _finish_body(self, send: Send) -> None:
-        assert self._storing is not None, "a large body's Send comes after its parts"
-        await self._put(None)
-        body = await self._storing
-        self._storing = None
-        send.message.body = StoredBody(body, send.message.size - len(send.message.header.octets))
-        self._submit([send])
-
-    async def _put(self, part: bytes | None) -> None:
-        """Hand a part to the store; None: that was the last. Raises what the store gave up for."""
-        assert self._storing is not None
-        put = asyncio.ensure_future(self._parts.put(part))
-        try:
-            await asyncio.wait({put, self._storing}, return_when=asyncio.FIRST_COMPLETED)
-        finally:
-            put.cancel()
-        if self._storing.done():
-            await self._storing
+        return events
 
     # -- from the engine ----------------------------------------------------------------------------------------------------------------
     def deliver(self, outputs: list[Output]) -> None:
@@ -265,7 +190,7 @@ class StompPeer(asyncio.Protocol):
             if output.__class__ is Delivered and self._connection.is_presettled(output.link):
                 for tag, message in enumerate(output.messages, output.tag):
                     if message.body.__class__ is StoredBody:
-                        self._presettled.append((message.body, Settle(self._number, output.link, [tag])))
+                        self._outgoing.presettle(message.body, Settle(self._number, output.link, [tag]))
 
     def _flush(self) -> None:
         """Write what the machine has to say; behind a body that is being streamed it waits."""
@@ -292,40 +217,33 @@ class StompPeer(asyncio.Protocol):
         """The engine's PeerLost, once."""
         lost = self._connection.receive_eof(self._node.clock.now())
         if lost:
-            self._node.host.submit(cast("list[Command]", lost))
+            self._node.host.submit([*self._outgoing.release(), *cast("list[Command]", lost)])
 
     async def _stream(self) -> None:
-        """Large bodies out, chunk by chunk, at the socket's pace."""
+        """Large bodies out, chunk by chunk, at the socket's pace, and what waits behind them."""
         try:
-            while self._outgoing and self._transport is not None:
-                piece = self._outgoing.popleft()
-                if isinstance(piece, bytes):
-                    self._transport.write(piece)
-                    continue
-                await self._stream_body(piece)
+            async with aclosing(self._outgoing.chunks()) as chunks:
+                async for chunk in chunks:
+                    if isinstance(chunk, Settle):
+                        self._node.host.submit([chunk])
+                        continue
+                    await self._writable.wait()
+                    if self._transport is None:
+                        return
+                    self._transport.write(chunk)
         except asyncio.CancelledError:
             raise
-        except BodyMissing as error:  # settled and dropped meanwhile (purged, expired); its frame has begun and cannot end
+        except BodyMissing as error:  # its destination was deleted meanwhile; its frame has begun and cannot end
             log.warning("Connection %d from %s is closed: %s", self._number, self._remote, error)
             self.sever()
         except Exception as error:  # noqa: BLE001  # as above
             self._node.host.fail(error)
         finally:
             self._streaming = None
+            if self._transport is not None:
+                self._submit(self._outgoing.release())
             self._stop_or_start()
-        self._flush()
-
-    async def _stream_body(self, body: StoredBody) -> None:
-        async for chunk in self._node.store.read_body(body.body):
-            await self._writable.wait()
-            transport = self._transport
-            if transport is None:
-                return
-            transport.write(chunk)
-        if self._presettled and self._presettled[0][0] is body:
-            settle = self._presettled.popleft()[1]
-            if self._connection.is_presettled(settle.link):
-                self._node.host.submit([settle])
+        self._worked_off()
 
     # -- time ---------------------------------------------------------------------------------------------------------------------------
     def _arm(self) -> None:
@@ -365,8 +283,3 @@ class StompPeer(asyncio.Protocol):
 def _receipt_octets(token: Any) -> int:
     receipt = token if isinstance(token, bytes) else token.receipt
     return RECEIPT_OCTETS + len(receipt or b"")
-
-
-async def _until_none(parts: asyncio.Queue[bytes | None]) -> AsyncIterator[bytes]:
-    while (part := await parts.get()) is not None:
-        yield part

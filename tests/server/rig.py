@@ -23,6 +23,7 @@ from broker_core.server.stomp_peer import StompPeer
 from broker_core.stomp.frames import Parser, serialise
 from broker_core.stomp.limits import Limits as StompLimits
 from broker_core.stomp.sections import SERVER_COMMANDS
+from broker_core.store import BodyMissing
 from broker_core.store.memory import MemoryDatabase, MemoryStore
 from broker_core.store.memory_tables import Fault
 
@@ -150,6 +151,8 @@ class Store(MemoryStore):
     async def read_body(self, body: int) -> Any:
         async for octets in super().read_body(body):
             await self._pass("read_body")
+            if body not in self._tables.bodies:  # as PostgreSQL, which looks for each chunk when it is wanted
+                raise BodyMissing(f"body {body} is not there")
             yield octets
 
     async def sweep_retained(self, sweep: SweepRetained) -> None:

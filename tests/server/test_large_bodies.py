@@ -9,11 +9,12 @@ import pytest
 from broker_core.engine import Limits
 from broker_core.engine.commands import Control
 from broker_core.engine.destination import Settings
+from broker_core.server import large_bodies
 from broker_core.store import CommitLost
 from broker_core.store.memory_tables import Fault
 
 from .conftest import Run
-from .rig import Broker, turns
+from .rig import Broker, Client, turns
 
 LARGE = bytes(range(256)) * 1000
 SIZES = {"large_body_octets": 4096, "body_chunk_octets": 65_536}
@@ -197,6 +198,114 @@ def test_an_auto_subscription_closed_while_its_body_is_streamed_is_closed_in_pea
         await turns(200)
         assert auto.commands() == ["MESSAGE", "RECEIPT"]
         assert not auto.wire.gone
+        await broker.end()
+
+    run(story())
+
+
+async def streaming(broker: Broker, consumer: Client, reliability: str = "express") -> Client:
+    """The consumer is in the middle of a large body; another connection sent it."""
+    consumer.wire.reads, consumer.wire.high = False, 70_000
+    producer = await broker.client()
+    producer.send(LARGE, "1", reliability=reliability)
+    await turns(200)
+    return producer
+
+
+EARLY = ["ACK\nid:1.1\n\n\0", "ACK\nid:1.1\nreceipt:r\n\n\0", "ACK\nid:1.1\n\n\0UNSUBSCRIBE\nid:q\n\n\0", "ACK\nid:1.1\n\n\0DISCONNECT\nreceipt:r\n\n\0"]
+
+
+@pytest.mark.parametrize("frames", EARLY)
+def test_a_body_acknowledged_before_it_has_left_leaves_whole(run: Run, frames: str) -> None:
+    """Settled at once, a volatile message's body would be gone in the middle of the frame, and with it the connection."""
+
+    async def story() -> None:
+        broker = await Broker(**SIZES).start()
+        consumer = await broker.client("q")
+        await streaming(broker, consumer)
+        consumer.octets(frames.encode())
+        await asyncio.sleep(1)
+        assert broker.database.tables.bodies, "it is not settled yet"
+        consumer.wire.read_all()
+        await asyncio.sleep(1)
+        got = consumer.take()
+        assert [body for command, _, body in got if command == "MESSAGE"] == [LARGE]
+        assert [command for command, _, _ in got] == ["MESSAGE", *(["RECEIPT"] if "receipt" in frames else [])]
+        assert "abort" not in consumer.wire.calls
+        assert not broker.database.tables.bodies, "but now"
+        await broker.end()
+
+    run(story())
+
+
+def test_a_subscription_closed_in_the_middle_of_a_body_gives_the_message_back_when_the_body_has_left(run: Run) -> None:
+    async def story() -> None:
+        broker = await Broker(**SIZES).start()
+        first, second = await broker.client("q"), await broker.client("q")
+        await streaming(broker, first)
+        first.say("UNSUBSCRIBE", ("id", "q"), ("receipt", "r"))
+        await turns(200)
+        assert second.take() == [], "it could acknowledge it, and end the body of the first"
+        first.wire.read_all()
+        await turns(200)
+        assert first.commands() == ["MESSAGE", "RECEIPT"]
+        (_, headers, body), = second.take()
+        assert (body, headers["redelivered"]) == (LARGE, "true")
+        assert not first.wire.gone
+        await broker.end()
+
+    run(story())
+
+
+def test_what_was_acknowledged_in_the_middle_of_a_body_counts_also_if_the_connection_breaks(run: Run) -> None:
+    async def story() -> None:
+        broker = await Broker(**SIZES).start()
+        consumer, producer = await broker.client("q"), await broker.client()
+        producer.send(b"small", "1")
+        await turns()
+        (small,) = consumer.take()
+        await streaming(broker, consumer, "assured")
+        consumer.ack(small)
+        await turns()
+        consumer.wire.lose()
+        await turns()
+        other = await broker.client("q")
+        await turns(200)
+        assert [body for _, _, body in other.take()] == [LARGE]
+        await broker.end()
+
+    run(story())
+
+
+def test_sends_of_a_consumer_are_taken_while_a_body_is_streamed_to_it(run: Run) -> None:
+    async def story() -> None:
+        broker = await Broker(**SIZES).start()
+        consumer, other = await broker.client("q"), await broker.client("r")
+        await streaming(broker, consumer)
+        consumer.send(b"m", "1", "r")
+        await turns()
+        assert [body for _, _, body in other.take()] == [b"m"]
+        await broker.end()
+
+    run(story())
+
+
+def test_a_client_that_acknowledges_without_end_and_does_not_read_is_not_read_either(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(large_bodies, "HELD_MAX", 10)
+
+    async def story() -> None:
+        broker = await Broker(**SIZES).start()
+        consumer = await broker.client("q")
+        await streaming(broker, consumer)
+        for number in range(11):
+            assert not consumer.wire.paused
+            consumer.say("ACK", ("id", "1.1"), ("receipt", str(number)))
+            await turns()
+        assert consumer.wire.paused
+        consumer.wire.read_all()
+        await turns(200)
+        assert not consumer.wire.paused
+        assert consumer.receipts() == [str(number) for number in range(11)]
         await broker.end()
 
     run(story())

@@ -1,0 +1,118 @@
+"""Large bodies of one connection (R16): into the store part by part, out of it chunk by chunk, neither ever whole in memory."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
+
+from broker_core.engine.commands import Command, Send, Settle
+from broker_core.engine.message import StoredBody
+from broker_core.store import SpaceExhausted, Store
+
+PARTS_WAITING = 2
+"""Parts of a large body between socket and store: 2 MiB a connection."""
+HELD_MAX = 65_536
+"""Commands that wait for a body to leave. Beyond, the peer is not read from. As many as the largest prefetch, so that a client that
+acknowledges everything it was sent before it reads on always gets on."""
+
+
+class IncomingBody:
+    """One body on its way to the store. `failed` is told what the store gave up for, but for want of space: nobody may be waiting then."""
+
+    def __init__(self, store: Store, failed: Callable[[BaseException], None]) -> None:
+        self._failed = failed
+        self._parts: asyncio.Queue[bytes | None] = asyncio.Queue(PARTS_WAITING)
+        self._moved = asyncio.Event()
+        self._storing = asyncio.create_task(store.write_body(self._chunks()))
+        self._storing.add_done_callback(self._stored)
+
+    async def take(self, octets: bytes) -> None:
+        """Hand the next part to the store, as soon as it has room for it. Raises what the store gave up for."""
+        await self._put(octets)
+
+    async def finish(self) -> int:
+        """That was the last part; the body's number. Raises what the store gave up for."""
+        await self._put(None)
+        return await self._storing
+
+    def cancel(self) -> None:
+        """There will be no more parts; the store keeps nothing of it."""
+        self._storing.cancel()
+
+    async def _put(self, part: bytes | None) -> None:
+        while self._parts.full() and not self._storing.done():
+            self._moved.clear()
+            await self._moved.wait()
+        if self._storing.done():
+            await self._storing
+        self._parts.put_nowait(part)
+
+    async def _chunks(self) -> AsyncIterator[bytes]:
+        while (part := await self._parts.get()) is not None:
+            self._moved.set()
+            yield part
+
+    def _stored(self, storing: asyncio.Task[int]) -> None:
+        self._moved.set()
+        error = None if storing.cancelled() else storing.exception()
+        if error is not None and not isinstance(error, SpaceExhausted):
+            self._failed(error)
+
+
+class OutgoingBodies:
+    """What waits for a body on its way to the socket: the frames behind it, and what the client asks for meanwhile.
+
+    A body lives in the store as long as its message is not settled. So an ACK, a NACK or an UNSUBSCRIBE that comes before the body has left
+    takes effect when it has: else the store could drop the body in the middle of the frame, which then could not end.
+    """
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._pieces: deque[bytes | StoredBody] = deque()
+        self._presettled: deque[tuple[StoredBody, Settle]] = deque()
+        """Bodies that count as acknowledged when they have left, in the order in which they leave."""
+        self._held: list[Command] = []
+
+    def __len__(self) -> int:
+        return len(self._pieces)
+
+    @property
+    def is_full(self) -> bool:
+        """The client asks for ever more before it reads."""
+        return len(self._held) > HELD_MAX
+
+    def append(self, piece: bytes | StoredBody) -> None:
+        self._pieces.append(piece)
+
+    def presettle(self, body: StoredBody, settle: Settle) -> None:
+        """Yield `settle` when the body has left."""
+        self._presettled.append((body, settle))
+
+    def hold(self, commands: Sequence[Command]) -> list[Command]:
+        """Keep what may concern deliveries until `release`; returns the rest: sends."""
+        sends: list[Command] = []
+        for command in commands:
+            (sends if isinstance(command, Send) else self._held).append(command)
+        return sends
+
+    def release(self) -> list[Command]:
+        """All that was held, in order."""
+        held, self._held = self._held, []
+        return held
+
+    def clear(self) -> None:
+        """The socket is gone."""
+        self._pieces.clear()
+
+    async def chunks(self) -> AsyncGenerator[bytes | Settle, None]:
+        """All that waits, in order, also what is appended meanwhile; behind a body the Settle that it is due, if any. Raises BodyMissing."""
+        while self._pieces:
+            piece = self._pieces.popleft()
+            if isinstance(piece, bytes):
+                yield piece
+                continue
+            async for chunk in self._store.read_body(piece.body):
+                yield chunk
+            if self._presettled and self._presettled[0][0] is piece:
+                yield self._presettled.popleft()[1]
