@@ -38,7 +38,7 @@ class Token:
 
 _SPACE = re.compile(r"[ \t\f\r\n]*")
 _SIGN = re.compile(r"<>|<=|>=|[=<>+\-*/(),]")
-_STRING = re.compile(r"'[^']*(?:''[^']*)*'")
+_STRING = re.compile(r"'[^']*+(?:''[^']*+)*+'")
 _NUMBER = re.compile(r"0[xX](?:[pP][+-]|[0-9A-Za-z_.])*|\.?[0-9](?:[eE][+-]|[0-9A-Za-z_.])*")
 """More than a number may be: what runs on behind it is part of the mistake, and said so."""
 _MEANT = {
