@@ -3,11 +3,12 @@
 from django.contrib.auth.views import LogoutView
 from django.urls import path, re_path
 
-from console.pages import accounts, audit, destinations, overview
+from console.pages import accounts, audit, destinations, operators, overview
 from console.pages.login import Login
 from console.probes import health, metrics
 
 OPERATIONS, CHANGES = "|".join(destinations.OPERATIONS), "|".join(accounts.CHANGES)
+OPERATOR_CHANGES = "|".join(operators.OPERATOR_CHANGES)
 
 urlpatterns = [
     path("", overview.overview, name="overview"),
@@ -20,6 +21,10 @@ urlpatterns = [
     path("accounts", accounts.listing, name="accounts"),
     path("accounts/create", accounts.create, name="account_create"),
     re_path(rf"^accounts/(?P<verb>{CHANGES})$", accounts.change, name="account_change"),
+    path("operators", operators.listing, name="operators"),
+    path("operators/create", operators.create, name="operator_create"),
+    re_path(rf"^operators/(?P<verb>{OPERATOR_CHANGES})$", operators.change, name="operator_change"),
+    path("password", operators.own_password, name="own_password"),
     path("audit", audit.listing, name="audit"),
     path("health/live", health.live, name="health_live"),
     path("health/ready", health.ready, name="health_ready"),

@@ -19,6 +19,11 @@ ACTS = [
     ("disable", {"name": "guest"}),
     ("enable", {"name": "guest"}),
     ("delete", {"name": "guest"}),
+    ("operator_create", {"name": "otto", "password": "long enough 17"}),
+    ("operator password", {"name": "olga", "password": "long enough 17"}),
+    ("operator rights", {"name": "olga"}),
+    ("operator disable", {"name": "olga"}),
+    ("operator enable", {"name": "olga"}),
 ]
 
 
@@ -32,12 +37,15 @@ def _path(name):
         return reverse("operate", args=[1, name])
     if name in {"password", "disable", "enable", "delete"}:
         return reverse("account_change", args=[name])
+    if name.startswith("operator "):
+        return reverse("operator_change", args=[name.split()[1]]) + "?name=olga"
     return reverse(name, args=[1]) if name == "update" else reverse(name)
 
 
 def test_every_address_is_covered_here():
     named = {pattern.name for pattern in get_resolver().url_patterns}
-    assert named == OPEN | set(LOOKS) | {"logout", "create", "update", "operate", "account_create", "account_change"}
+    acts = {"create", "update", "operate", "account_create", "account_change", "operator_create", "operator_change"}
+    assert named == OPEN | set(LOOKS) | acts | {"logout", "operators", "own_password"}
 
 
 @pytest.mark.parametrize("name", LOOKS)
@@ -60,13 +68,13 @@ def test_a_viewer_looks(name, viewer):
 
 @pytest.mark.parametrize(("name", "data"), ACTS)
 def test_a_viewer_does_nothing_and_his_attempt_is_recorded(name, data, viewer, orders, database):
-    before = facts.rows(database, "SELECT * FROM surety.account")
+    before = [facts.rows(database, f"SELECT * FROM {table} ORDER BY 1") for table in ("surety.account", "auth_user")]
     assert viewer.post(_path(name), data).status_code == 403
     [(who, origin, result)] = facts.rows(database, "SELECT who, origin, result FROM surety.audit")
     assert (who, origin) == ("vera", "127.0.0.1")
     assert "permission" in result["refused"]
     assert facts.rows(database, "SELECT verb FROM surety.control_request") == []
-    assert facts.rows(database, "SELECT * FROM surety.account") == before
+    assert [facts.rows(database, f"SELECT * FROM {table} ORDER BY 1") for table in ("surety.account", "auth_user")] == before
 
 
 def test_a_viewer_sees_no_buttons_that_would_refuse_him(viewer, orders, database):

@@ -62,7 +62,7 @@ def test_every_answer_carries_the_headers(path, viewer):
         assert headers["Cache-Control"] in {"no-store", "max-age=0, no-cache, no-store, must-revalidate, private"}
 
 
-@pytest.mark.parametrize("path", ["/", "/accounts", "/audit", "/destinations/create"])
+@pytest.mark.parametrize("path", ["/", "/accounts", "/audit", "/destinations/create", "/operators", "/operators/rights?name=olga", "/password"])
 def test_no_page_has_inline_code_or_foreign_hosts(path, operator):
     page = operator.get(path).content.decode()
     assert not re.search(r"<script(?![^>]*src=)|<style|\sstyle=|\son[a-z]+=|javascript:|https?://", page)
