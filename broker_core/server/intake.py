@@ -46,6 +46,7 @@ class Intake:
         if self._working is None:
             self.busy = True
             self._working = asyncio.create_task(self._work_off())
+            self._working.add_done_callback(self._ended)
 
     def cancel(self) -> None:
         """The connection is gone."""
@@ -71,14 +72,15 @@ class Intake:
                 self._node.host.exhausted(str(error))
             self._events.clear()
             self._connection.refuse("the broker has no disk space for this message; send it again later")
-        except asyncio.CancelledError:
-            raise
-        except Exception as error:  # noqa: BLE001  # whatever it is, the node cannot go on: host.run raises it
-            self._node.host.fail(error)
         finally:
             self._working = None
             self.busy = False
         self._idle()
+
+    def _ended(self, working: asyncio.Task[None]) -> None:
+        """Whatever it failed for, the node cannot go on: host.run raises it."""
+        if not working.cancelled() and (error := working.exception()) is not None:
+            self._node.host.fail(error)
 
     async def _store_part(self, octets: bytes) -> None:
         while self._node.host.space_low:
