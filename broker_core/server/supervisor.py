@@ -25,7 +25,7 @@ from broker_core.store.operators import OperatorTables
 from broker_core.store.postgres import PostgresStore
 
 from .auth import Account, Accounts
-from .clock import Clock
+from .clock import Clock, believable
 from .host import Host
 from .listening import Node
 from .metrics import Metrics
@@ -134,7 +134,7 @@ class _Term:
     async def serve(self, stop: asyncio.Event, ready: Callable[[], None]) -> None:
         config = self._config
         began = time.monotonic()
-        found = await self._store.recover()
+        found = believable(await self._store.recover())
         engine = recover(found, limits_of(config), found.instance)
         clock = Clock(self._lease.clock_ms, self._lease.acquired_monotonic)
         clock.not_before(engine.shard.now)

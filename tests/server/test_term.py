@@ -11,7 +11,7 @@ import psycopg
 import pytest
 
 from broker_core.config import BrokerConfig
-from broker_core.server import supervisor
+from broker_core.server import clock, supervisor
 from broker_core.server.host import Host
 from broker_core.server.listening import Node
 from broker_core.store import CommitLost, SpaceExhausted
@@ -70,8 +70,8 @@ class Operators:
 class Term(Broker):
     """The supervisor's term instead of the rig's own host and node."""
 
-    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        super().__init__(MemoryDatabase())
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, database: MemoryDatabase | None = None) -> None:
+        super().__init__(database)
         self.lease, self.operators, self.stop = HeldLease(), Operators(), asyncio.Event()
         self.trims: list[tuple[int, int]] = []
         accounts: Any = self.accounts
@@ -99,6 +99,47 @@ class Term(Broker):
         await turns()
         self.host: Host = self.term._host
         return self
+
+
+@pytest.mark.parametrize("checkpointed", [True, False])
+def test_a_clock_that_was_far_ahead_for_one_term_does_not_stop_the_next(run: Run, monkeypatch: pytest.MonkeyPatch, checkpointed: bool) -> None:
+    """A day ahead, then right again: time, timers, heart-beats and operators' requests go on in the second term, and no message is lost."""
+
+    async def story() -> None:
+        database, day = MemoryDatabase(), 86_400_000
+        monkeypatch.setattr(HeldLease, "clock_ms", START + day)
+        ahead = Term(monkeypatch, database)
+        await ahead.start()
+        producer = await ahead.client()
+        if checkpointed:
+            producer.send(b"m", "1")
+            ahead.stop.set()
+            await ahead.running
+        else:
+            await asyncio.sleep(10)
+            producer.send(b"m", "1")
+            await turns()
+        assert producer.receipts() == ["1"]
+        await ahead.end()
+
+        monkeypatch.setattr(HeldLease, "clock_ms", START)
+        monkeypatch.setattr(HeldLease, "acquired_monotonic", asyncio.get_running_loop().time())
+        term = await Term(monkeypatch, database).start()
+        began = term.term._node.clock.now()
+        assert began <= START + clock.AHEAD_MS_MAX
+        assert all(queue.idle_since <= began for queue in term.host._engine.shard.destinations.values())
+        await asyncio.sleep(5)
+        assert term.term._node.clock.now() >= START + 4000
+        request = database.request("pause", "queue/q", {"direction": "PRODUCERS"}, deadline=START + 60_000)
+        await asyncio.sleep(3 * supervisor.CONTROL_SECONDS)
+        answer = database.answer(request)
+        assert answer is not None and answer[0], answer
+        consumer = await term.client("q")
+        await turns()
+        assert [body for _, _, body in consumer.take()] == [b"m"]
+        await term.end()
+
+    run(story())
 
 
 def test_a_lease_lost_ends_the_term(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
