@@ -6,7 +6,7 @@ import asyncio
 import logging
 import ssl
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Protocol, cast
 
 from broker_core.config import BrokerConfig
 from broker_core.stomp.limits import Limits as StompLimits
@@ -18,6 +18,7 @@ from .clock import Clock
 from .host import Host
 from .metrics import Metrics
 from .sessions import Sessions
+from .tls import TlsListener
 
 log = logging.getLogger("surety.listener")
 
@@ -73,41 +74,65 @@ class Node:
         )
         self.stomp_sections = SectionMemory()
         self._peers: set[Peer] = set()
+        self._handshakes: set[asyncio.Protocol] = set()
+        """Of TLS, under way."""
         self._numbered = 0
-        self._servers: dict[str, asyncio.Server] = {}
+        self._servers: dict[str, asyncio.Server | TlsListener] = {}
         self._draining = False
 
     def number_peer(self) -> int:
         self._numbered += 1
         return self._numbered
 
+    def expect(self, peer: asyncio.Protocol) -> bool:
+        """Count a connection whose TLS handshake begins; False if there is no room for it."""
+        if self._draining or self.connections >= self.config.connections_max:
+            return False
+        self._handshakes.add(peer)
+        self._count()
+        return True
+
+    def expect_no_more(self, peer: asyncio.Protocol) -> None:
+        """Its handshake has ended, well or not."""
+        self._handshakes.discard(peer)
+        self._count()
+
     def admit(self, peer: Peer) -> str:
         """Count a connection in; a sentence if it must be refused."""
+        self._handshakes.discard(cast(asyncio.Protocol, peer))
         self._peers.add(peer)
-        self.metrics.connections = len(self._peers)
+        self._count()
         self.metrics.connections_total += 1
         if self._draining:
             return "the broker is shutting down"
-        if len(self._peers) > self.config.connections_max:
+        if self.connections > self.config.connections_max:
             return f"the broker has {self.config.connections_max} connections and takes no more"
         return ""
 
+    @property
+    def connections(self) -> int:
+        """That there are, handshakes included."""
+        return len(self._peers) + len(self._handshakes)
+
+    def _count(self) -> None:
+        self.metrics.connections = self.connections
+
     def dismiss(self, peer: Peer) -> None:
         self._peers.discard(peer)
-        self.metrics.connections = len(self._peers)
+        self._count()
 
     # -- listeners ----------------------------------------------------------------------------------------------------------------------
     async def listen(self, stomp: Callable[[Node], asyncio.Protocol]) -> None:
         """Open every listener that the configuration names. Raises OSError if a port is taken."""
         config = self.config
-        await self._open("stomp", config.stomp_port, lambda: stomp(self), None)
+        server = await asyncio.get_running_loop().create_server(lambda: stomp(self), config.bind, config.stomp_port, backlog=BACKLOG)
+        self._opened("stomp", config.stomp_port, server)
         if config.tls:
-            await self._open("stomp+tls", config.stomp_tls_port, lambda: stomp(self), _tls(config))
+            tls = TlsListener(_tls(config), config.login_seconds, lambda: stomp(self), self.expect, self.expect_no_more)
+            await tls.listen(config.bind, config.stomp_tls_port, BACKLOG)
+            self._opened("stomp+tls", config.stomp_tls_port, tls)
 
-    async def _open(self, name: str, port: int, factory: Callable[[], asyncio.Protocol], tls: ssl.SSLContext | None) -> None:
-        loop = asyncio.get_running_loop()
-        handshake = {"ssl_handshake_timeout": float(self.config.login_seconds)} if tls else {}
-        server: Any = await loop.create_server(factory, self.config.bind, port, ssl=tls, backlog=BACKLOG, **handshake)  # type: ignore[call-overload]
+    def _opened(self, name: str, port: int, server: asyncio.Server | TlsListener) -> None:
         self._servers[name] = server
         log.info("Listening for %s on %s:%d", name, self.config.bind, port)
 

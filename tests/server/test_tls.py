@@ -1,0 +1,152 @@
+"""TLS: a connection counts from the moment at which it is accepted. Real sockets, on both loops that the node may run on."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import ssl
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+import pytest
+import uvloop
+
+from broker_core.server.stomp_peer import StompPeer
+from tests.acceptance.test_stomp_clients import certificate as self_signed
+
+from .rig import Broker
+from .test_listening import free_port
+
+PATIENCE = 10
+CONNECT = b"CONNECT\naccept-version:1.2\nhost:/\nlogin:guest\n\n\0SEND\ndestination:/queue/q\nreceipt:1\n\nhi\0"
+Story = Callable[[Coroutine[Any, Any, None]], None]
+
+
+@pytest.fixture(scope="module")
+def certificate(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, str]:
+    cert, key = self_signed(tmp_path_factory.mktemp("tls"))
+    return str(cert), str(key)
+
+
+@pytest.fixture(params=[asyncio.new_event_loop, uvloop.new_event_loop], ids=["asyncio", "uvloop"])
+def tell(request: pytest.FixtureRequest) -> Story:
+    def tell(story: Coroutine[Any, Any, None]) -> None:
+        failures: list[object] = []
+        with asyncio.Runner(loop_factory=request.param) as runner:
+            runner.get_loop().set_exception_handler(lambda _loop, context: failures.append(context))
+            runner.run(asyncio.wait_for(story, 60))
+        assert not failures
+
+    return tell
+
+
+async def serving(certificate: tuple[str, str], **settings: Any) -> Broker:
+    cert, key = certificate
+    broker = await Broker(tls_cert=cert, tls_key=key, stomp_port=free_port(), stomp_tls_port=free_port(), **settings).start()
+    await broker.node.listen(StompPeer)
+    return broker
+
+
+async def until(condition: Callable[[], bool]) -> None:
+    for _ in range(PATIENCE * 100):
+        if condition():
+            return
+        await asyncio.sleep(0.01)
+    raise AssertionError("it does not happen")
+
+
+def silent(broker: Broker) -> socket.socket:
+    """A stranger who opens a connection and says nothing."""
+    return socket.create_connection(("127.0.0.1", broker.config.stomp_tls_port), PATIENCE)
+
+
+async def encrypted(broker: Broker) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    context = ssl.create_default_context(cafile=broker.config.tls_cert)
+    context.check_hostname = False
+    return await asyncio.open_connection("127.0.0.1", broker.config.stomp_tls_port, ssl=context)
+
+
+def test_handshakes_that_never_end_count_as_connections_and_are_given_up_in_time(tell: Story, certificate: tuple[str, str]) -> None:
+    async def story() -> None:
+        broker = await serving(certificate, connections_max=2, login_seconds=1)
+        strangers = [silent(broker), silent(broker)]
+        await until(lambda: broker.metrics.connections == 2)
+        reader, writer = await asyncio.open_connection("127.0.0.1", broker.config.stomp_port)
+        assert b"ERROR\nmessage:the broker has 2 connections and takes no more" in await reader.read()
+        writer.close()
+        third = silent(broker)
+        third.setblocking(False)
+        assert await asyncio.wait_for(asyncio.get_running_loop().sock_recv(third, 1), 0.5) == b"", "closed before it costs memory"
+        await until(lambda: broker.metrics.connections == 0)
+        reader, writer = await encrypted(broker)
+        writer.write(CONNECT)
+        assert (await reader.readuntil(b"\0")).startswith(b"CONNECTED")
+        writer.close()
+        for stranger in (*strangers, third):
+            stranger.close()
+        await broker.node.close("the broker is shutting down")
+        await broker.end()
+
+    tell(story())
+
+
+def test_whoever_speaks_no_tls_is_closed_and_counts_no_longer(tell: Story, certificate: tuple[str, str]) -> None:
+    async def story() -> None:
+        broker = await serving(certificate)
+        reader, writer = await asyncio.open_connection("127.0.0.1", broker.config.stomp_tls_port)
+        writer.write(CONNECT)
+        await reader.read()
+        writer.close()
+        await until(lambda: broker.metrics.connections == 0)
+        assert broker.node.listeners == {"stomp": True, "stomp+tls": True}
+        await broker.node.close("the broker is shutting down")
+        await broker.end()
+
+    tell(story())
+
+
+def test_the_last_place_is_taken_by_a_client_with_tls_that_speaks_at_once(tell: Story, certificate: tuple[str, str]) -> None:
+    async def story() -> None:
+        broker = await serving(certificate, connections_max=1)
+        reader, writer = await encrypted(broker)
+        writer.write(CONNECT)
+        assert (await reader.readuntil(b"\0")).startswith(b"CONNECTED")
+        assert b"receipt-id:1" in await reader.readuntil(b"\0")
+        await until(lambda: broker.metrics.connections == 1)
+        await broker.node.close("the broker is shutting down")
+        assert b"ERROR\nmessage:the broker is shutting down" in await reader.read()
+        writer.close()
+        await broker.end()
+
+    tell(story())
+
+
+def test_a_node_that_closes_gives_up_handshakes_and_its_port(tell: Story, certificate: tuple[str, str]) -> None:
+    async def story() -> None:
+        broker = await serving(certificate)
+        stranger = silent(broker)
+        await until(lambda: broker.metrics.connections == 1)
+        await broker.node.close("the broker is shutting down")
+        await until(lambda: broker.metrics.connections == 0)
+        assert broker.node.listeners == {"stomp": False, "stomp+tls": False}
+        with pytest.raises(OSError, match="refused"):
+            silent(broker)
+        stranger.close()
+        await broker.end()
+
+    tell(story())
+
+
+def test_a_tls_port_that_is_taken_is_an_error_of_the_system(tell: Story, certificate: tuple[str, str]) -> None:
+    async def story() -> None:
+        with socket.socket() as taken:
+            taken.bind(("127.0.0.1", 0))
+            taken.listen()
+            cert, key = certificate
+            broker = await Broker(tls_cert=cert, tls_key=key, stomp_port=free_port(), stomp_tls_port=taken.getsockname()[1]).start()
+            with pytest.raises(OSError, match="already in use"):
+                await broker.node.listen(StompPeer)
+            await broker.node.close("the broker cannot start")
+            await broker.end()
+
+    tell(story())
