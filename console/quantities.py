@@ -1,5 +1,7 @@
 """Template filters for quantities. None is shown as unknown, never as nothing or 0."""
 
+from typing import Any
+
 from django.template import Library
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
@@ -56,11 +58,34 @@ def milliseconds(value: int | None) -> str:
     return duration(None if value is None else value / 1000)
 
 
+STATES = {0: "running", 1: "consumers paused", 2: "producers paused", 3: "paused"}
+"""Of a destination: union of 1 (consumers paused) and 2 (producers paused)."""
+
+
 @register.filter
 def paused(state: int) -> str:
-    """The state of a destination as a badge: union of 1 (consumers paused) and 2 (producers paused)."""
-    words = {0: "running", 1: "consumers paused", 2: "producers paused", 3: "paused"}
-    return format_html('<span class="badge {}">{}</span>', "running" if state == 0 else "paused", words.get(state, f"state {state}"))
+    """The state of a destination as a badge."""
+    return format_html('<span class="badge {}">{}</span>', "running" if state == 0 else "paused", STATES.get(state, f"state {state}"))
+
+
+@register.filter
+def spaced(name: str) -> str:
+    """The name of a setting or right as words."""
+    return name.replace("_", " ")
+
+
+@register.filter
+def particulars(told: dict[str, Any]) -> str:
+    """Names and values of an audit entry as a person reads them: loopback only yes, depth 1,234."""
+    return ", ".join(f"{spaced(name)} {_value(name, value)}" for name, value in told.items())
+
+
+def _value(name: str, value: Any) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if name == "state" and isinstance(value, int) and value in STATES:
+        return STATES[value]
+    return f"{value:,}" if isinstance(value, int) else str(value)
 
 
 @register.filter

@@ -182,3 +182,13 @@ def test_a_destination_at_rest_has_a_rate_of_0(viewer, database):
     page = viewer.get("/live").content.decode()
     assert 'data-label="In /s">0<' in page
     assert 'data-label="Out /s">0<' in page
+
+
+@pytest.mark.parametrize(
+    ("path", "section"),
+    [("/", "Destinations"), ("/destinations/create", "Destinations"), ("/accounts/delete?name=guest", "Accounts"), ("/operators/rights?name=olga", "Operators")],
+)
+def test_the_section_that_one_is_in_is_marked(path, section, operator):
+    page = operator.get(path).content.decode()
+    assert page.count("aria-current") == 1
+    assert f'aria-current="page">{section}<' in page

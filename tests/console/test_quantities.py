@@ -34,3 +34,10 @@ def test_rates(value, shown):
 
 def test_states_that_nobody_knows_yet_are_shown_as_they_are():
     assert "state 9" in quantities.paused(9)
+
+
+def test_particulars_read_like_words_and_not_like_a_program():
+    told = {"loopback_only": True, "superuser": False, "depth": 12_345, "state": 3, "direction": "ALL"}
+    assert quantities.particulars(told) == "loopback only yes, superuser no, depth 12,345, state paused, direction ALL"
+    assert quantities.particulars({}) == ""
+    assert quantities.particulars({"state": [1]}) == "state [1]"
