@@ -20,7 +20,7 @@ from broker_core.engine.destination import Settings
 from broker_core.engine.effects import Effects
 from broker_core.scram import Verifier
 from broker_core.store import CommitLost, SpaceExhausted
-from broker_core.store.lease import Lease
+from broker_core.store.lease import Lease, Times
 from broker_core.store.operators import OperatorTables
 from broker_core.store.postgres import PostgresStore
 
@@ -93,7 +93,7 @@ async def _term(config: BrokerConfig, name: str, stop: asyncio.Event, ready: Cal
 
 async def _acquire(config: BrokerConfig, name: str, stop: asyncio.Event, operators: OperatorTables) -> Lease | None:
     """Stand by until the lease is ours; None: told to stop first."""
-    acquiring = asyncio.create_task(Lease.acquire(config.database_url, name))
+    acquiring = asyncio.create_task(Lease.acquire(config.database_url, name, times=times_of(config)))
     stopping = asyncio.create_task(stop.wait())
     standing_by = asyncio.create_task(_stand_by(name, operators))
     try:
@@ -270,6 +270,10 @@ class _Source:
             return None
         name, salt, iterations, stored_key, server_key, disabled, loopback_only = row
         return Account(name, Verifier(salt, iterations, stored_key, server_key), disabled, loopback_only)
+
+
+def times_of(config: BrokerConfig) -> Times:
+    return Times(config.lease_heartbeat_ms / 1000, config.lease_stale_ms / 1000, config.outputs_stop_ms / 1000)
 
 
 def limits_of(config: BrokerConfig) -> Limits:

@@ -2,7 +2,7 @@
 
 Only the connection that can commit holds the lock, so the lease dies with the node and fencing costs nothing per commit. A second connection writes a
 heartbeat by the database's clock every second; a standby that sees it 3 s old terminates the holder's backends and acquires. Whoever serves must stop
-speaking when `last_proof_monotonic` is 2 s old: a second before anybody else may begin.
+speaking when `last_proof_monotonic` is 2 s old: a second before anybody else may begin. These are the defaults of Times.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
 from typing import Any
 
 import psycopg
@@ -21,13 +22,23 @@ from .wire import StatementFailed, Wire, WireBroken
 
 LOCK = 0x5355_5245
 """First key of the advisory lock, "SURE" in ASCII; the second is the shard."""
-HEARTBEAT_SECONDS = 1.0
-STALE_SECONDS = 3.0
-"""A heartbeat this old has missed three: the holder is dead, stopped or cut off."""
-SILENCE_SECONDS = 2.0
-"""Outputs stop when the last proof is this old: STALE_SECONDS less one heartbeat for the standby's poll and clock."""
-STANDBY_POLL_SECONDS = 0.5
+POLLS_A_HEARTBEAT = 2
+"""A standby looks so often: it learns of a free lock within half a heartbeat."""
 
+
+@dataclass(slots=True, frozen=True)
+class Times:
+    """Seconds; the same for every node of an installation."""
+
+    heartbeat: float = 1.0
+    """From one heartbeat to the next."""
+    stale: float = 3.0
+    """A heartbeat this old has missed three: the holder is dead, stopped or cut off."""
+    silence: float = 2.0
+    """Outputs stop when the last proof is this old: `stale` less one heartbeat for the standby's poll and clock."""
+
+
+TIMES = Times()
 Sleep = Callable[[float], Awaitable[None]]
 
 
@@ -52,8 +63,9 @@ async def connect(dsn: str) -> AsyncConnection[Any]:
 class Lease:
     """Held from `acquire` until `release`, or until `lost` is set."""
 
-    def __init__(self, dsn: str, node: str, shard: int, connection: AsyncConnection[Any], epoch: int, clock_ms: int) -> None:
+    def __init__(self, dsn: str, node: str, shard: int, connection: AsyncConnection[Any], epoch: int, clock_ms: int, times: Times) -> None:
         self.dsn, self.node, self.shard = dsn, node, shard
+        self._times = times
         self.epoch = epoch
         """The term; higher than that of any holder before."""
         self.clock_ms = clock_ms
@@ -70,13 +82,13 @@ class Lease:
         self._heartbeats: asyncio.Task[None] | None = None
 
     @classmethod
-    async def acquire(cls, dsn: str, node: str, shard: int = 0, sleep: Sleep = asyncio.sleep) -> Lease:
+    async def acquire(cls, dsn: str, node: str, shard: int = 0, sleep: Sleep = asyncio.sleep, times: Times = TIMES) -> Lease:
         """Wait, as long as it takes, until the lease is ours. Raises psycopg.Error when the database cannot be asked."""
         connection = await connect(dsn)
         try:
             while not await cls._try_lock(connection, shard):
-                if not await cls._end_stale_holder(connection, shard):
-                    await sleep(STANDBY_POLL_SECONDS)
+                if not await cls._end_stale_holder(connection, shard, times.stale):
+                    await sleep(times.heartbeat / POLLS_A_HEARTBEAT)
             keys = {"node": node, "shard": shard}
             row = await (await connection.execute(QUERIES["lease_raise_epoch"], keys)).fetchone()
             assert row is not None, f"no lease row for shard {shard}: the schema is not migrated"
@@ -84,7 +96,7 @@ class Lease:
             assert isinstance(epoch, int) and isinstance(clock_ms, int)
             await connection.execute(connection_settings(epoch, shard).encode())
             await connection.execute("SET synchronous_commit = on")
-            lease = cls(dsn, node, shard, connection, epoch, clock_ms)
+            lease = cls(dsn, node, shard, connection, epoch, clock_ms, times)
         except BaseException:
             await connection.close()
             raise
@@ -101,9 +113,9 @@ class Lease:
         return row == (True,)
 
     @staticmethod
-    async def _end_stale_holder(connection: AsyncConnection[Any], shard: int) -> bool:
+    async def _end_stale_holder(connection: AsyncConnection[Any], shard: int, seconds: float) -> bool:
         """True if there was a holder to end: its lock is free, or will be in a moment."""
-        keys = {"lock": LOCK, "shard": shard, "seconds": STALE_SECONDS}
+        keys = {"lock": LOCK, "shard": shard, "seconds": seconds}
         ended = await (await connection.execute(QUERIES["lease_terminate_stale"], keys)).fetchall()
         return bool(ended)
 
@@ -113,7 +125,7 @@ class Lease:
 
     def is_fresh(self, now_monotonic: float) -> bool:
         """True while outputs may leave."""
-        return not self.lost.is_set() and now_monotonic - self.last_proof_monotonic < SILENCE_SECONDS
+        return not self.lost.is_set() and now_monotonic - self.last_proof_monotonic < self._times.silence
 
     async def release(self) -> None:
         """Give the lease up at once: the next node need not wait for the heartbeat to grow old."""
@@ -154,7 +166,7 @@ class Lease:
                     return
                 if beaten is not None:
                     self.proved(sent)
-                await sleep(HEARTBEAT_SECONDS)
+                await sleep(self._times.heartbeat)
         except psycopg.Error:
             return  # `lost` says it; the cause is the database's connection, which the commit path reports
         finally:

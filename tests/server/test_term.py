@@ -15,6 +15,7 @@ from broker_core.server import clock, supervisor
 from broker_core.server.host import Host
 from broker_core.server.listening import Node
 from broker_core.store import CommitLost, SpaceExhausted
+from broker_core.store.lease import Times
 from broker_core.store.memory import MemoryDatabase
 from broker_core.store.memory_tables import Fault
 
@@ -324,7 +325,7 @@ def test_a_lease_won_at_the_moment_at_which_standing_by_failed_is_not_forgotten(
     """Forgotten it would be held, with a fresh heartbeat, by nobody who serves: this node would stand by behind itself for ever."""
     won = object()
 
-    async def acquire(*_where: object) -> object:
+    async def acquire(*_where: object, **_how: object) -> object:
         return won
 
     async def stand_by(*_where: object) -> None:
@@ -336,5 +337,25 @@ def test_a_lease_won_at_the_moment_at_which_standing_by_failed_is_not_forgotten(
     async def story() -> None:
         operators: Any = None
         assert await supervisor._acquire(BrokerConfig(), "node", asyncio.Event(), operators) is won
+
+    run(story())
+
+
+def test_the_lease_is_kept_by_the_times_of_the_configuration(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    told: list[object] = []
+
+    async def acquire(*_where: object, times: object = None) -> object:
+        told.append(times)
+        return None
+
+    monkeypatch.setattr(supervisor.Lease, "acquire", acquire)
+
+    async def story() -> None:
+        config = BrokerConfig(lease_heartbeat_ms=200, outputs_stop_ms=900, lease_stale_ms=1500)
+        operators: Any = None
+        await supervisor._acquire(config, "node", asyncio.Event(), operators)
+        assert told == [Times(heartbeat=0.2, silence=0.9, stale=1.5)]
+        default = BrokerConfig()
+        assert supervisor.times_of(default) == Times()
 
     run(story())

@@ -12,7 +12,7 @@ import pytest
 from broker_core.engine.effects import Checkpoint
 from broker_core.store import CommitLost
 from broker_core.store.fence import Fence
-from broker_core.store.lease import SILENCE_SECONDS, STALE_SECONDS, Lease, connect
+from broker_core.store.lease import TIMES, Lease, Times, connect
 from broker_core.store.postgres import PostgresStore
 from broker_core.store.queries import QUERIES
 from broker_core.store.wire import WireBroken
@@ -27,9 +27,12 @@ class Beats:
 
     def __init__(self) -> None:
         self.asleep = asyncio.Event()
+        self.seconds = 0.0
+        """Of the last sleep."""
         self._wake = asyncio.Event()
 
-    async def sleep(self, _seconds: float) -> None:
+    async def sleep(self, seconds: float) -> None:
+        self.seconds = seconds
         self.asleep.set()
         await self._wake.wait()
         self._wake.clear()
@@ -52,8 +55,8 @@ class Nodes:
         self.dsn = dsn
         self._held: list[Lease] = []
 
-    async def acquire(self, node: str, beats: Beats | None = None) -> Lease:
-        lease = await asyncio.wait_for(Lease.acquire(self.dsn, node, sleep=(beats or Beats()).sleep), PATIENCE)
+    async def acquire(self, node: str, beats: Beats | None = None, times: Times = TIMES) -> Lease:
+        lease = await asyncio.wait_for(Lease.acquire(self.dsn, node, sleep=(beats or Beats()).sleep, times=times), PATIENCE)
         self._held.append(lease)
         return lease
 
@@ -68,7 +71,7 @@ class Nodes:
 
     def grow_old(self) -> None:
         """The holder has not been heard of for too long."""
-        self.run("UPDATE surety.lease SET heartbeat_at = heartbeat_at - make_interval(secs => %s)", STALE_SECONDS + 1)
+        self.run("UPDATE surety.lease SET heartbeat_at = heartbeat_at - make_interval(secs => %s)", TIMES.stale + 1)
 
 
 @pytest.fixture
@@ -159,12 +162,31 @@ async def test_the_loss_of_the_writers_connection_is_the_loss_of_the_lease(nodes
 async def test_outputs_may_leave_for_two_seconds_after_the_last_proof(nodes: Nodes) -> None:
     lease = await nodes.acquire("a")
     proof = lease.last_proof_monotonic
-    assert lease.is_fresh(proof + SILENCE_SECONDS - 0.01)
-    assert not lease.is_fresh(proof + SILENCE_SECONDS)
+    assert lease.is_fresh(proof + TIMES.silence - 0.01)
+    assert not lease.is_fresh(proof + TIMES.silence)
     lease.proved(proof + 5)
-    assert lease.is_fresh(proof + SILENCE_SECONDS + 4.9)
+    assert lease.is_fresh(proof + TIMES.silence + 4.9)
     lease.proved(proof + 1)
     assert lease.last_proof_monotonic == proof + 5
+
+
+async def test_beats_silence_and_staleness_last_as_long_as_one_says(nodes: Nodes) -> None:
+    times = Times(heartbeat=0.2, stale=60.0, silence=5.0)
+    beats, standby = Beats(), Beats()
+    lease = await nodes.acquire("a", beats, times)
+    await asyncio.wait_for(beats.asleep.wait(), PATIENCE)
+    assert beats.seconds == 0.2
+    assert lease.is_fresh(lease.last_proof_monotonic + 4.9)
+    assert not lease.is_fresh(lease.last_proof_monotonic + 5)
+    nodes.grow_old()
+    waiting = asyncio.create_task(nodes.acquire("b", standby, times))
+    await standby.next()
+    assert standby.seconds == 0.1
+    assert not waiting.done(), "four seconds are not old"
+    assert not lease.lost.is_set()
+    nodes.run("UPDATE surety.lease SET heartbeat_at = heartbeat_at - interval '1 minute'")
+    standby.wake()
+    assert (await asyncio.wait_for(waiting, PATIENCE)).epoch == lease.epoch + 1
 
 
 async def test_a_commit_is_a_proof(nodes: Nodes) -> None:
