@@ -54,15 +54,18 @@ def _negate(condition: Condition, *, negated: bool) -> Condition:
 
 
 def _join(kind: type[And | Or], conditions: list[Condition], neutral: Literal, decisive: Literal) -> Condition:
-    flat: list[Condition] = []
+    found: dict[str, Condition] = {}
     for condition in conditions:
-        flat.extend(condition.operands if isinstance(condition, And | Or) and type(condition) is kind else [condition])
-    operands = [operand for operand in flat if operand != neutral]
+        if isinstance(condition, And | Or) and type(condition) is kind:
+            found.update(zip(condition.texts, condition.operands, strict=True))
+        elif condition != neutral:
+            found[write(condition)] = condition
+    operands = list(found.values())
     if decisive in operands:
         return decisive
     if all(operand == UNKNOWN for operand in operands):
         return UNKNOWN if operands else neutral
-    return operands[0] if len(operands) == 1 else kind(tuple(operands))
+    return operands[0] if len(operands) == 1 else kind(tuple(operands), tuple(found))
 
 
 def _compare(sign: str, left: Operand, right: Operand) -> Condition:
@@ -116,10 +119,10 @@ def _number(operand: Operand) -> Number:
 def write(node: Node) -> str:
     """The text of a simplified tree; a selector itself, and the same for all trees that differ in the order of AND, OR, = and <> only."""
     match node:
-        case And(operands):
-            return _write_joined(" AND ", {write(operand) for operand in operands})
-        case Or(operands):
-            return _write_joined(" OR ", {write(operand) for operand in operands})
+        case And(_, texts):
+            return f"({' AND '.join(sorted(texts))})"
+        case Or(_, texts):
+            return f"({' OR '.join(sorted(texts))})"
         case Not(operand):
             return f"NOT {write(operand)}"
         case Comparison(sign, left, right):
@@ -139,11 +142,6 @@ def write(node: Node) -> str:
         case Literal(value):
             return _write_literal(value)
     raise TypeError(f"{node} is not simple")
-
-
-def _write_joined(word: str, operands: set[str]) -> str:
-    text = word.join(sorted(operands))
-    return text if len(operands) == 1 else f"({text})"
 
 
 def _write_comparison(sign: str, left: str, right: str, *, fixed: bool) -> str:

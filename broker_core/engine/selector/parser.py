@@ -19,7 +19,7 @@ TEXT_OCTETS_MAX = 8 << 10
 DEPTH_MAX = 64
 """Parentheses within parentheses."""
 NODES_MAX = 1000
-"""Identifiers, literals (those of IN lists apart, which cost nothing) and operations: about 330 comparisons, 0.1 ms a message."""
+"""Identifiers, literals (those of IN lists apart, which cost nothing) and operations: about 250 comparisons, 0.05 ms a message."""
 
 
 def parse(text: str) -> Condition:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from .arithmetic import Number
@@ -91,11 +91,15 @@ class Not:
 @dataclass(frozen=True, slots=True)
 class And:
     operands: tuple[Condition, ...]
+    texts: tuple[str, ...] = field(default=(), compare=False, repr=False)
+    """The operands in canonical form, of a simplified tree: kept, so that the work of writing does not grow with the depth."""
 
 
 @dataclass(frozen=True, slots=True)
 class Or:
     operands: tuple[Condition, ...]
+    texts: tuple[str, ...] = field(default=(), compare=False, repr=False)
+    """As of And."""
 
 
 Operand: TypeAlias = Identifier | Literal | Signed | Arithmetic
