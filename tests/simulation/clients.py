@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
-from .audit import DEAD
+from .audit import DEAD, RELIABLE
 from .session import Session
 
 if TYPE_CHECKING:
@@ -72,7 +72,8 @@ class Client:
         priority = random.choice(PRIORITIES)
         for _ in range(random.choice((1, 1, 2, 4, 8))):
             mark = random.choices((PLAIN, POISON, STICKY), (88, 6, 6))[0]
-            size = 1100 + random.randrange(900) if random.random() < 0.01 else 40 + random.randrange(260)
+            large = random.random() < (0.01 if level >= RELIABLE else 0.06)
+            size = 1100 + random.randrange(900) if large else 40 + random.randrange(260)
             session.send(address, level, priority, self._expires(mark), size, mark, receipt=random.random() < 0.8)
 
     def _expires(self, mark: str) -> int:

@@ -235,6 +235,22 @@ def back_without_flag(plant: Plant) -> None:
     plant.put(settlement, "come_back", come_back)
 
 
+def bodies_of_the_volatile_kept(plant: Plant) -> None:
+    """Large bodies of volatile messages stay in the store after their acknowledgement."""
+    plant.put(settlement, "discard_body", lambda _shard, _message: None)
+
+
+def bodies_on_disk_forgotten(plant: Plant) -> None:
+    """A purge discards the large bodies of volatile messages in memory, and not of those that spilled."""
+    right = administration._purge_cursor
+
+    def purge(shard: Any, cursor: Any) -> int:
+        cursor.bodies.clear()
+        return right(shard, cursor)
+
+    plant.put(administration, "_purge_cursor", purge)
+
+
 BUGS: tuple[Bug, ...] = (
     speak_before_write,
     sequence_reused,
@@ -252,6 +268,8 @@ BUGS: tuple[Bug, ...] = (
     purge_takes_what_is_delivered,
     reader_forgotten,
     back_without_flag,
+    bodies_of_the_volatile_kept,
+    bodies_on_disk_forgotten,
 )
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from broker_core.config import BrokerConfig
@@ -14,6 +15,7 @@ from broker_core.engine.commands import Command, Control
 from broker_core.engine.destination import Settings
 from broker_core.engine.effects import Effects
 from broker_core.engine.invariants import check
+from broker_core.server import reporter
 from broker_core.server.clock import Clock
 from broker_core.server.host import Host
 from broker_core.server.listening import Node
@@ -21,6 +23,7 @@ from broker_core.server.metrics import Metrics
 from broker_core.server.space import Space
 from broker_core.stomp.limits import Limits as StompLimits
 
+from .bodies import Bodies
 from .slow_store import SlowStore
 from .wire import Wire
 
@@ -50,23 +53,36 @@ LIMITS = Limits(
 STOMP_LIMITS = StompLimits(large_body_octets=1024, part_octets_max=512, unconfirmed_max=12, unconfirmed_octets_max=6000, sections_max=8)
 
 
+@contextmanager
+def eager_reports() -> Iterator[None]:
+    """The time that a checkpoint takes here is an invention: no pauses are made up from it, so that there is one every few commits."""
+    before, reporter.SHARE = reporter.SHARE, 1
+    try:
+        yield
+    finally:
+        reporter.SHARE = before
+
+
 class Watched(Engine):
     """Counts, and checks its invariants after flushes."""
 
-    __slots__ = ("counts", "flushes", "host", "log")
+    __slots__ = ("bodies", "counts", "flushes", "host", "log")
 
     def __init__(self, engine: Engine, counts: Counter[str], log: Callable[[object], None]) -> None:
         super().__init__(engine.shard)
         self.counts, self.log, self.flushes = counts, log, 0
         self.host: Host | None = None
+        self.bodies = Bodies()
 
     def apply(self, command: Command, now: int) -> None:
         self.counts["commands"] += 1
+        self.bodies.sees(command)
         super().apply(command, now)
 
     def flush(self, now: int, *, report: bool = False) -> Effects:
         effects = super().flush(now, report=report)
         self.flushes += 1
+        self.bodies.check(self.shard, effects.discarded)
         if self.flushes % CHECK_EVERY == 0:
             check(self)
         if effects.commit is not None:

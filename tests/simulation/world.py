@@ -12,6 +12,7 @@ from random import Random
 from typing import Any
 
 from broker_core.engine.invariants import check
+from broker_core.engine.message import VOLATILE, StoredBody
 from broker_core.store import CommitLost
 from broker_core.store.memory import MemoryDatabase
 
@@ -20,7 +21,7 @@ from .clients import ADDRESSES, Client, Drainer
 from .faults import Faults
 from .loop import VirtualLoop, virtual_time
 from .slow_store import SlowStore
-from .term import SETTINGS, Term
+from .term import SETTINGS, Term, eager_reports
 
 BEGAN_MS = 1_700_000_000_000
 COMMANDS = 1000
@@ -165,6 +166,9 @@ class World:
         tables = self.database.tables
         if tables.retained or min(tables.segments, default=segments.current) < segments.current:  # later ones were made ahead of need
             remains.append(f"tables {sorted(tables.segments)}, {len(tables.retained)} retained rows")
+        named = {row.body.body for row in tables.rows() if isinstance(row.body, StoredBody) and row.header.lane < VOLATILE}
+        if tables.bodies.keys() - named:
+            remains.append(f"large bodies {sorted(tables.bodies.keys() - named)} that no stored message names")
         waiting = [request.request for request in tables.requests.values() if request.answer is None]
         return remains + [f"requests {waiting} are not answered" for _ in waiting[:1]]
 
@@ -190,7 +194,7 @@ def run_seed(seed: int, *, keep_events: bool = False) -> tuple[Verdict, list[obj
     world = World(seed, loop)
     world.events = [] if keep_events else None
     verdict = Verdict(seed, counts=world.counts)
-    with virtual_time(loop):
+    with virtual_time(loop), eager_reports():
         try:
             loop.run_until_complete(world.play())
         except Exception as error:  # noqa: BLE001 - whatever breaks is the seed's result

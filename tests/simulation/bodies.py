@@ -1,0 +1,42 @@
+"""Large bodies of volatile messages: as no commit names them, the engine alone knows when they may go. Each must be of one message or gone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from broker_core.engine.commands import Command, Send
+from broker_core.engine.message import VOLATILE, StoredBody
+from broker_core.engine.shard import Shard
+from broker_core.engine.subscription import Cursor
+
+from .audit import Broken
+
+
+class Bodies:
+    """Of one term."""
+
+    def __init__(self) -> None:
+        self._sent: set[int] = set()
+        self._discarded: set[int] = set()
+
+    def sees(self, command: Command) -> None:
+        if isinstance(command, Send) and command.message.header.lane >= VOLATILE and isinstance(command.message.body, StoredBody):
+            self._sent.add(command.message.body.body)
+
+    def check(self, shard: Shard, discarded: list[int]) -> None:
+        """After a flush that says what is to be `discarded`."""
+        self._discarded.update(discarded)
+        kept = {body for s in shard.subscriptions.values() for cursor in s.order if not cursor.stored for body in _kept(cursor)}
+        if kept & self._discarded:
+            raise Broken(f"large bodies {kept & self._discarded} are discarded and have messages")
+        if self._sent - kept - self._discarded:
+            raise Broken(f"large bodies {self._sent - kept - self._discarded} are of no message and are not discarded")
+
+
+def _kept(cursor: Cursor) -> Iterator[int]:
+    yield from (body.body for body in cursor.bodies.values())
+    waiting = [*cursor.ready, *(message for _, message in cursor.returned), *cursor.delayed.values()]
+    outstanding = [m for link in cursor.subscription.links.values() for m in link.unsettled.values() if m.header.lane == cursor.index]
+    for message in [*(m for m in waiting if m.position not in cursor.skip), *outstanding]:
+        if isinstance(message.body, StoredBody):
+            yield message.body.body
