@@ -70,6 +70,8 @@ def _approximate(text: str, single: bool, column: int) -> float:
 
 def plain(text: str) -> int | float | None:
     """The number that a header's text is (`12`, `-3`, `1.5`, `6e3`), None if it is none. What exceeds a long is approximate."""
+    if len(text) < 19 and text.isdecimal() and text.isascii():  # nearly all: no need to look closer
+        return int(text)
     found = _PLAIN.fullmatch(text) if len(text) <= PLAIN_CHARACTERS_MAX else None
     if found is None:
         return None
