@@ -10,6 +10,8 @@ from django_htmx.http import HttpResponseClientRedirect
 
 from console.services import login
 
+from .actor import origin_of
+
 
 class LoginRequired(LoginRequiredMiddleware):
     """A page that refreshes itself is sent to the login as a whole: a login form within a table would be no help."""
@@ -27,7 +29,7 @@ class Login(views.LoginView):
 
     def post(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
         try:
-            self.attempt = login.admit(request.POST.get("username", ""), request.META.get("REMOTE_ADDR") or "")
+            self.attempt = login.admit(request.POST.get("username", ""), origin_of(request))
         except login.Throttled as throttled:
             context = self.get_context_data(form=self.form_class(request), retry_seconds=throttled.retry_seconds)
             return self.render_to_response(context, status=429, headers={"Retry-After": str(throttled.retry_seconds)})

@@ -186,7 +186,12 @@ def test_a_destination_at_rest_has_a_rate_of_0(viewer, database):
 
 @pytest.mark.parametrize(
     ("path", "section"),
-    [("/", "Destinations"), ("/destinations/create", "Destinations"), ("/accounts/delete?name=guest", "Accounts"), ("/operators/rights?name=olga", "Operators")],
+    [
+        ("/", "Destinations"),
+        ("/destinations/create", "Destinations"),
+        ("/accounts/delete?name=guest", "Accounts"),
+        ("/operators/rights?name=olga", "Operators"),
+    ],
 )
 def test_the_section_that_one_is_in_is_marked(path, section, operator):
     page = operator.get(path).content.decode()
