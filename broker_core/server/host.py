@@ -33,7 +33,6 @@ OPEN_OCTETS_MAX = 4 << 20
 OPEN_SENDS_MAX = 5_000
 PROOF_POLL_SECONDS = 0.05
 
-
 Done = tuple[Effects, "list[asyncio.Future[None]]"]
 
 
@@ -117,6 +116,11 @@ class Host:
     def held_octets(self, peer: int) -> int:
         """Of this peer's sends that wait for disk space; 0 if none does."""
         return self._held.octets(peer)
+
+    def unsettled(self, peer: int) -> int:
+        """Deliveries to it that are not settled, of all its links together."""
+        known = self._engine.shard.peers.get(peer)
+        return sum(len(link.unsettled) for link in known.links.values()) if known is not None else 0
 
     @property
     def congested(self) -> bool:
@@ -239,8 +243,6 @@ class Host:
             await asyncio.sleep(PROOF_POLL_SECONDS)
 
     def _release(self, outputs: list[Output]) -> None:
-        if not outputs:
-            return
         by_peer: dict[int, list[Output]] = {}
         for output in outputs:
             if output.peer in by_peer:
@@ -285,7 +287,6 @@ class Host:
         if not self._failed.done():
             self._failed.set_exception(error)
 
-    # -- timer --------------------------------------------------------------------------------------------------------------------------
     def _arm(self) -> None:
         """One timer for the engine's next deadline and for the next report; while one is under way none is due."""
         report = self._reporter.seconds_left()

@@ -36,6 +36,9 @@ class Peer(Protocol):
     def hold(self) -> None:
         """Read nothing more."""
 
+    def bound_unsettled(self, most: int) -> None:
+        """Take no more deliveries if there are that many unsettled; go on when a quarter has been settled."""
+
 
 class Node:
     """A node that serves, as its peers see it."""
@@ -71,6 +74,7 @@ class Node:
             unconfirmed_max=config.unconfirmed_sends_max,
             unconfirmed_octets_max=config.unconfirmed_octets_max,
             connect_ms_max=config.login_seconds * 1000,
+            heart_beat_ms_min=config.heartbeat_ms,
         )
         self.stomp_sections = SectionMemory()
         self._peers: set[Peer] = set()
@@ -120,6 +124,12 @@ class Node:
     def dismiss(self, peer: Peer) -> None:
         self._peers.discard(peer)
         self._count()
+
+    def bound_unsettled(self) -> None:
+        """R20's cap on the deliveries of a whole connection. To be called about once a second: to count them at each delivery would cost more
+        than the few MiB that a greedy client gets too much in a second."""
+        for peer in list(self._peers):
+            peer.bound_unsettled(self.config.connection_unsettled_max)
 
     # -- listeners ----------------------------------------------------------------------------------------------------------------------
     async def listen(self, stomp: Callable[[Node], asyncio.Protocol]) -> None:

@@ -51,6 +51,8 @@ class StompPeer(asyncio.Protocol):
         self._reading = True
         self._congested = False
         self._held = False
+        self._greedy = False
+        """Too much that was delivered is unsettled (R20)."""
         self._stopped = False
         """The engine was told to deliver nothing."""
         self._unread = 0
@@ -108,7 +110,7 @@ class StompPeer(asyncio.Protocol):
 
     def _stop_or_start(self) -> None:
         """What the engine delivers while nothing can leave would only wait here, beyond every bound that links have."""
-        stopped = self._streaming is not None or not self._writable.is_set()
+        stopped = self._streaming is not None or self._greedy or not self._writable.is_set()
         if stopped != self._stopped and self._transport is not None:
             self._stopped = stopped
             self._node.host.submit([Stop(self._number) if stopped else Start(self._number)])
@@ -269,8 +271,13 @@ class StompPeer(asyncio.Protocol):
         self._held = True
         self._regulate()
 
+    def bound_unsettled(self, most: int) -> None:
+        unsettled = self._node.host.unsettled(self._number)
+        self._greedy = unsettled > most - max(most // 4, 1) if self._greedy else unsettled >= most
+        self._stop_or_start()
+
     def shut(self, sentence: str) -> None:
-        """The node stops: say why and close."""
+        """Say why and close: the node stops, or the account may not go on."""
         self._connection.refuse(sentence)
         self._flush()
 

@@ -188,6 +188,7 @@ class _Term:
         forgotten = False
         while True:
             self._space.look()
+            self._node.bound_unsettled()
             metrics = self._metrics.as_dict() | {
                 "space_low": self._space.low,
                 "space_reason": self._space.reason,

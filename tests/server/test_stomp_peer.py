@@ -337,3 +337,52 @@ def test_closing_the_node_tells_its_peers_and_cuts_those_off_that_do_not_read(ru
         await broker.end()
 
     run(story())
+
+
+def test_a_connection_with_too_much_unsettled_on_all_its_links_gets_no_more_until_a_quarter_is_settled(run: Run) -> None:
+    async def story() -> None:
+        broker = await Broker(connection_unsettled_max=40).start()
+        queues = ("a", "b", "c", "d")
+        greedy, other, producer = await broker.client(*queues), await broker.client("a"), await broker.client()
+        other.say("UNSUBSCRIBE", ("id", "a"))
+        for number in range(40):
+            producer.send(b"m", str(number), queues[number % 4])
+        await turns(200)
+        held = greedy.take()
+        assert len(held) == 40
+        broker.node.bound_unsettled()
+        for queue in queues:
+            producer.send(b"more", queue, queue)
+        await turns(200)
+        assert greedy.take() == []
+        for frame in held[:9]:
+            greedy.ack(frame)
+        await turns()
+        broker.node.bound_unsettled()
+        await turns()
+        assert greedy.take() == [], "it does not go to and fro with each message"
+        greedy.ack(held[9])
+        await turns()
+        broker.node.bound_unsettled()
+        await turns(200)
+        assert [body for _, _, body in greedy.take()] == [b"more"] * 4
+        await broker.end()
+
+    run(story())
+
+
+def test_the_heart_beat_of_the_configuration_is_offered_and_holds(run: Run) -> None:
+    async def story() -> None:
+        broker = await Broker(heartbeat_ms=4000).start()
+        client = broker.connect()
+        client.say("CONNECT", ("accept-version", "1.2"), ("host", "/"), ("login", "guest"), ("heart-beat", "1000,1000"))
+        await turns()
+        ((_, headers, _),) = client.take()
+        assert headers["heart-beat"] == "4000,4000"
+        await asyncio.sleep(7)
+        assert not client.wire.gone
+        await asyncio.sleep(2)
+        assert client.wire.gone
+        await broker.end()
+
+    run(story())

@@ -71,8 +71,8 @@ class Operators:
 class Term(Broker):
     """The supervisor's term instead of the rig's own host and node."""
 
-    def __init__(self, monkeypatch: pytest.MonkeyPatch, database: MemoryDatabase | None = None) -> None:
-        super().__init__(database)
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, database: MemoryDatabase | None = None, **settings: Any) -> None:
+        super().__init__(database, **settings)
         self.lease, self.operators, self.stop = HeldLease(), Operators(), asyncio.Event()
         self.trims: list[tuple[int, int]] = []
         accounts: Any = self.accounts
@@ -91,7 +91,7 @@ class Term(Broker):
         store: Any = self.store
         lease: Any = self.lease
         operators: Any = self.operators
-        self.term = supervisor._Term(BrokerConfig(), "test", lease, store, operators)
+        self.term = supervisor._Term(self.config, "test", lease, store, operators)
 
     async def start(self, _limits: Any = None) -> Term:
         ready = asyncio.Event()
@@ -297,6 +297,21 @@ def test_a_status_refused_for_space_is_written_when_there_is_some(run: Run, monk
         assert said["space_low"]
         assert "no room" in said["space_reason"]
         assert not term.operators.statuses[-1]["space_low"]
+        await term.end()
+
+    run(story())
+
+
+def test_the_cap_on_a_connections_unsettled_deliveries_is_looked_after_every_second(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def story() -> None:
+        term = await Term(monkeypatch, connection_unsettled_max=3).start()
+        consumer, producer = await term.client("a", "b"), await term.client()
+        for number in range(3):
+            producer.send(b"m", str(number), "a")
+        await asyncio.sleep(2 * supervisor.STATUS_SECONDS)
+        producer.send(b"m", "3", "b")
+        await turns()
+        assert len(consumer.take()) == 3
         await term.end()
 
     run(story())
