@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+import pytest
+
 from broker_core.engine.commands import Command
 from broker_core.engine.effects import Confirmed, Delivered, Output
 from broker_core.engine.message import Header, Message, Reliability, StoredBody
@@ -12,13 +14,14 @@ from broker_core.stomp.connection import BodyPart, Connection, Event
 from broker_core.stomp.frames import ACK_BY_ID, PART, Parser
 from broker_core.stomp.limits import Limits
 from broker_core.stomp.login import Login
-from broker_core.stomp.sections import SERVER_COMMANDS
+from broker_core.stomp.sections import CLIENT_COMMANDS, SERVER_COMMANDS, Malformed
 
 PEER = 7
 INSTANCE = "node1"
 LINK = PEER * 65536 + 1
 """The engine's number of a connection's first subscription."""
 Cut = Callable[[bytes], list[bytes]]
+SMALL = Limits(header_octets_max=200, headers_max=5, line_octets_max=60, body_octets_max=1000, large_body_octets=100, part_octets_max=150)
 
 
 def whole(octets: bytes) -> list[bytes]:
@@ -58,6 +61,20 @@ def parse(parser: Parser, stream: bytes, cut: Cut = whole) -> list[Frame]:
                 assert len(octets) == parser.body_octets
             frames.append(Frame(section.command, headers, octets))
     return frames
+
+
+def client_parser(version: str = "1.2", limits: Limits | None = None) -> Parser:
+    """For what clients send."""
+    parser = Parser(limits or Limits(), CLIENT_COMMANDS)
+    parser.version = version
+    return parser
+
+
+def refusal(octets: bytes, cut: Cut, version: str = "1.2", limits: Limits | None = None) -> str:
+    """The sentence with which `octets` are refused."""
+    with pytest.raises(Malformed) as refused:
+        parse(client_parser(version, limits), octets, cut)
+    return refused.value.sentence
 
 
 class Client:
