@@ -1,6 +1,7 @@
 """Django's settings, one file. The broker's own come from BrokerConfig; what concerns only the console is read here, by four readers."""
 
 import ipaddress
+import logging
 import os
 import secrets
 import socket
@@ -176,11 +177,22 @@ REST_FRAMEWORK = {
     "DEFAULT_RENDERER_CLASSES": ["rest_framework.renderers.JSONRenderer"],
     "DEFAULT_PARSER_CLASSES": ["rest_framework.parsers.JSONParser"],
 }
+
+
+def is_news(record: logging.LogRecord) -> bool:
+    """False for the answer "not ready": whoever polls it reads the reasons there, and a start would fill the terminal with them."""
+    return not (getattr(record, "status_code", None) == 503 and record.args == ("Service Unavailable", "/health/ready"))
+
+
 LOGGING = {
     "version": 1,
     "disable_existing_loggers": False,
     "formatters": {"line": {"format": "{asctime} {levelname} {name}: {message}", "style": "{"}},
+    "filters": {"news": {"()": "django.utils.log.CallbackFilter", "callback": is_news}},
     "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "line"}},
     "root": {"handlers": ["stderr"], "level": "INFO"},
-    "loggers": {"django": {"handlers": ["stderr"], "level": "INFO", "propagate": False}},
+    "loggers": {
+        "django": {"handlers": ["stderr"], "level": "INFO", "propagate": False},
+        "django.request": {"filters": ["news"]},
+    },
 }

@@ -36,7 +36,7 @@ QUIET = ["--loglevel", "WARNING"]  # two lines for each of 15,000 tasks a day sa
 NODE_COMMAND = [*CELERY, "-A", "broker_core.worker", "worker", *CELERY_WORKER, "--queues", NODE_QUEUE, "-n", "node@%h", "-l", "INFO"]
 FIRST_DEADLINE, SECOND_DEADLINE, LAST_DEADLINE = 15.0, 17.0, 19.0
 READY_POLL_SECONDS, READY_POLL_SECONDS_MAX = 0.25, 5
-"""Ever more seldom: each answer that it is not ready is a line in the web's log."""
+"""Ever more seldom: what is not ready after seconds is seldom ready in the next."""
 STILL_SECONDS = 15
 """After this long without a ready node, say what is being waited for."""
 

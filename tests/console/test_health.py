@@ -1,5 +1,6 @@
 """Live and ready: red for each cause alone, and green only when nothing is unknown."""
 
+import logging
 from contextlib import contextmanager
 
 import pytest
@@ -137,3 +138,17 @@ def test_a_red_service_shows_its_reasons_on_the_page(viewer, database):
     facts.lease(database)
     facts.status(database, listeners={"stomp": False})
     assert "Stomp is down" in viewer.get("/").content.decode()
+
+
+def test_not_ready_is_told_to_who_asks_and_not_to_the_log(stranger, caplog):
+    """A start asks again and again until the node serves; everything else that fails is logged as ever."""
+    log = logging.getLogger("django.request")
+    assert _problems(stranger)
+    assert stranger.post("/login", {}).status_code == 401
+    for what, path, status in (("Service Unavailable", "/else", 503), ("Internal Server Error", "/health/ready", 500)):
+        log.error("%s: %s", what, path, extra={"status_code": status})
+    assert [record.getMessage() for record in caplog.records] == [
+        "Unauthorized: /login",
+        "Service Unavailable: /else",
+        "Internal Server Error: /health/ready",
+    ]
