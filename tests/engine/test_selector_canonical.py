@@ -23,6 +23,7 @@ from broker_core.engine.selector import compile_selector, constants_of
         ("a IN ('y', 'x', 'y')", "a IN ('x', 'y')"), ("a NOT IN ('y', 'x')", "NOT a IN ('x', 'y')"), ("a IN ('x')", "a = 'x'"), ("a LIKE 'x'", "a = 'x'"),
         ("a NOT LIKE 'x!%' ESCAPE '!'", "NOT a = 'x%'"), ("a LIKE 'x%%!%' ESCAPE '!'", r"a LIKE 'x%\%' ESCAPE '\'"), ("a IS NOT NULL", "NOT a IS NULL"),
         ("a = 'it''s'", "a = 'it''s'"), ("- - a = 1", "(+ a) = 1"), ("+(a + 1) = 1", "(a + 1) = 1"), ("a > -5", "a > -5"), ("a = 1 / 0", "(1 / 0) = 0"),
+        ("a = -(1 / 0)", "(1 / 0) = 0"), ("a = 1 / 0 OR b > 0 / 0", "(1 / 0) = 0"),
         ("a < 1.0 / 0", "a < (1.0 / 0.0)"), ("", "TRUE"),
     ],
 )  # fmt: skip

@@ -201,6 +201,8 @@ def test_in_is_a_row_of_comparisons_by_equal(text: str, value: object, expected:
         ("'ab%ba'", ["abba", "abxba"], ["aba", "ab"]),
         ("'%a%b%'", ["ab", "xaxbx"], ["ba", "a"]),
         ("'%ab%ab%'", ["abab", "ab-ab"], ["ab", "aba"]),
+        ("'%ab%b'", ["abb", "ab-b"], ["ab", "b"]),
+        ("'%a_%b'", ["axb", "abb"], ["ab", "b"]),
         ("'_'", ["x", "\n", "\U0001f600"], ["", "xx"]),
         ("'__%'", ["ab", "abc"], ["", "a"]),
         ("'%__'", ["ab", "abc"], ["", "a"]),
@@ -251,7 +253,7 @@ def test_like_is_false_of_what_is_no_string(pattern: str) -> None:
         ("+a = -1", {"a": 2**64 - 1}), ("a > 9223372036854775807", {"a": 2**64 - 1}),
         ("a / 0.0 > 1E308", {"a": 1}), ("a / 0 > 1E308", {"a": 1.0}), ("a / 0.0 < -1E308", {"a": -1}), ("a / -0.0 < -1E308", {"a": 1}),
         ("1.0 / 0.0 = a", {"a": math.inf}), ("a * 10 = b", {"a": 1e308, "b": math.inf}), ("0.0 / 0.0 <> 0.0 / 0.0", {}), ("a / 0 <> a / 0", {"a": 0.0}),
-        ("a - a <> 0", {"a": math.inf}), ("NOT (a / 0.0 = 0)", {"a": 0}),
+        ("a - a <> 0", {"a": math.inf}), ("NOT (a / 0.0 = 0)", {"a": 0}), ("NOT (a / 0.0 > 0)", {"a": math.nan}),
     ],
 )  # fmt: skip
 def test_arithmetic_is_javas(text: str, properties: dict) -> None:

@@ -1,6 +1,6 @@
 """Simplifies a tree, and writes it in the one way in which all selectors that say the same after that are written.
 
-What is known when the selector is presented is decided here: arithmetic and comparisons of literals, TRUE and FALSE under AND and OR. Seven
+What is known when the selector is presented is decided here: arithmetic and comparisons of literals, TRUE and FALSE under AND and OR. Many
 conditions become others that mean the same for every value, unlike types and NULL included: fewer kinds to evaluate, more selectors shared.
 """
 
@@ -63,8 +63,8 @@ def _join(kind: type[And | Or], conditions: list[Condition], neutral: Literal, d
     operands = list(found.values())
     if decisive in operands:
         return decisive
-    if all(operand == UNKNOWN for operand in operands):
-        return UNKNOWN if operands else neutral
+    if not operands:
+        return neutral
     return operands[0] if len(operands) == 1 else kind(tuple(operands), tuple(found))
 
 
