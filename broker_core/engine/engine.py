@@ -19,6 +19,7 @@ from .refusal import Refusal
 from .reporting import checkpoint, statistics
 from .settlement import come_back, feed, release_all, settle, settle_accepted
 from .shard import Batch, Shard
+from .subscription import Subscription
 
 PRESETTLED_LINGER_MS = 50
 """Presettled deliveries that have left are marked settled by the next flush; when nothing else causes one, after so long."""
@@ -61,7 +62,7 @@ class Engine:
         settle_presettled(shard)
         _fire_timers(shard)
         batch = shard.batch
-        marked = []
+        marked: list[Subscription] = []
         settle_accepted(shard)
         while batch.dirty:
             dirty, batch.dirty = batch.dirty, {}
