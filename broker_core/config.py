@@ -98,6 +98,8 @@ class BrokerConfig:
     """Octets of message bodies in the node's memory; beyond it stored bodies are forgotten and read again, volatile ones spill (R19)."""
     auto_create_queues: bool = field(default=True, metadata={"variable": ""})
     """A queue that a client names comes into being. Without it an operator creates every queue."""
+    destinations_max: int = _number(50_000, 10, 10_000_000)
+    """Destinations of all kinds together; clients and operators create no more. About 4 KiB of memory each: 200 MiB."""
     reap_after_seconds: int = _number(120, 1, 31_536_000)
     """An automatically created destination without consumers and messages for this long is removed (Open MQ's imq.autocreate.reaptime)."""
 

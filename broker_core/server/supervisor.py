@@ -291,6 +291,7 @@ def limits_of(config: BrokerConfig) -> Limits:
         dead_retention_ms=config.dead_retention_days * 86_400_000,
         reap_ms=config.reap_after_seconds * 1000,
         auto_create=config.auto_create_queues,
+        destinations_max=config.destinations_max,
         settings=Settings(
             redelivery_max=config.redelivery_max,
             redelivery_delay_ms=config.redelivery_delay_ms,
