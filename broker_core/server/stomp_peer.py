@@ -14,6 +14,7 @@ from broker_core.stomp.login import Login
 from broker_core.stomp.connection import BodyPart, Connection, Event
 from broker_core.store import BodyMissing
 
+from .auth import REFUSED
 from .intake import Intake
 from .large_bodies import OutgoingBodies
 from .listening import Node
@@ -162,7 +163,8 @@ class StompPeer(asyncio.Protocol):
         account, problem = await self._node.accounts.check(login.login, login.passcode, self._remote)
         if account is None:
             self._node.metrics.refused_logins += 1
-            log.warning("Login of %r from %s refused: %s", login.login[:80], self._remote, problem)
+            told = logging.WARNING if problem == REFUSED else logging.DEBUG  # who is throttled must not fill the log either
+            log.log(told, "Login of %r from %s refused: %s", login.login[:80], self._remote, problem)
             self._connection.reject(problem)
             return []
         self._account = account

@@ -180,3 +180,20 @@ def test_messages_of_a_connection_that_was_ended_go_to_another_account() -> None
         await shop.shut()
 
     asyncio.run(story())
+
+
+def test_who_guesses_is_told_to_wait_and_does_not_fill_the_log(caplog: pytest.LogCaptureFixture) -> None:
+    async def story() -> None:
+        shop = await Shop().open()
+        sentences = []
+        for _ in range(20):
+            ((_, headers, _),) = await said(shop.enters("shop", "guess"))
+            sentences.append(headers["message"])
+        assert sentences[:5] == [REFUSED] * 5
+        assert set(sentences[5:]) == {"too many logins have failed; try again in 1 s"}
+        assert shop.metrics.refused_logins == 20
+        await shop.shut()
+
+    with caplog.at_level("INFO"):
+        asyncio.run(story())
+    assert sum("refused" in record.message for record in caplog.records) == 5
