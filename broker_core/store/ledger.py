@@ -83,9 +83,11 @@ def _literals(rows: Sequence[tuple[int, ...]]) -> list[str]:
         if column == before:
             literals.append(literals[-1])
         elif column.count(column[0]) == len(column):
-            literals.append("'{" + (f"{column[0]}," * len(column))[:-1] + "}'")
-        else:
+            literals.append("'{" + (f"{column[0]:d}," * len(column))[:-1] + "}'")
+        elif column[0].__class__ is int:
             literals.append("'{" + repr(column)[1:-1] + "}'")
+        else:  # outcomes, whose repr is not a number
+            literals.append("'{" + ",".join([f"{number:d}" for number in column]) + "}'")
         before = column
     return literals
 
