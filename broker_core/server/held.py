@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from broker_core.engine.commands import Command, PeerLost, Send, Sync
 from broker_core.engine.message import StoredBody
@@ -18,7 +18,9 @@ without end must not fill the memory, though."""
 
 
 class HeldSends:
-    def __init__(self) -> None:
+    def __init__(self, unwanted: Callable[[int], None]) -> None:
+        """`unwanted` is told the large bodies of sends that are dropped."""
+        self._unwanted = unwanted
         self._commands: list[Send | Sync] = []
         self._octets: dict[int, int] = {}
         self._orphans_octets = 0
@@ -53,6 +55,9 @@ class HeldSends:
             self._orphans_octets += octets
             return
         kept = [command for command in self._commands if command.peer != peer]
+        for command in self._commands:
+            if command.peer == peer and isinstance(command, Send) and isinstance(command.message.body, StoredBody):
+                self._unwanted(command.message.body.body)
         log.error("There is no disk space: %d sends of a connection that ended are dropped, none was confirmed.", len(self._commands) - len(kept))
         self._commands = kept
 

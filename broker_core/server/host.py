@@ -81,7 +81,7 @@ class Host:
         self._waiting: dict[int, Receiver] = {}
         self._open_octets = 0
         self._open_sends = 0
-        self._held = HeldSends()
+        self._held = HeldSends(self.discard_body)
         self._stopping = False
         self._flushed: list[asyncio.Future[None]] = []
         self._durable: deque[Done] = deque()
@@ -112,6 +112,10 @@ class Host:
             self.fail(error)  # the engine is broken: a callback's exception, which asyncio would only log, must end the node
             raise
         self._wanted.set()
+
+    def discard_body(self, body: int) -> None:
+        """Delete a large body whose message never came here."""
+        self._janitor.discard([body])
 
     def held_octets(self, peer: int) -> int:
         """Of this peer's sends that wait for disk space; 0 if none does."""

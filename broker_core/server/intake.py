@@ -88,7 +88,7 @@ class Intake:
                 raise SpaceExhausted("below the minimum")
             await asyncio.sleep(SPACE_POLL_SECONDS)
         if self._body is None:
-            self._body = IncomingBody(self._node.store, self._node.host.fail)
+            self._body = IncomingBody(self._node.store, self._node.host.fail, self._node.host.discard_body)
         await self._body.take(octets)
 
     async def _finish_body(self, send: Send) -> None:

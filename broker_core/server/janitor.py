@@ -30,9 +30,13 @@ class Janitor:
     def take(self, effects: Effects) -> None:
         """Begin every step that the effects of a released commit ask for."""
         if effects.discarded:
-            self._begin(partial(self._store.discard_bodies, effects.discarded))
+            self.discard(effects.discarded)
         for step in effects.maintenance:
             self._begin(partial(self._maintain, step))
+
+    def discard(self, bodies: list[int]) -> None:
+        """Large bodies that no message names."""
+        self._begin(partial(self._store.discard_bodies, bodies))
 
     def cancel(self) -> None:
         """A step may wait for somebody's lock; the next term begins it anew."""

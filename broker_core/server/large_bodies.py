@@ -18,10 +18,14 @@ acknowledges everything it was sent before it reads on always gets on."""
 
 
 class IncomingBody:
-    """One body on its way to the store. `failed` is told what the store gave up for, but for want of space: nobody may be waiting then."""
+    """One body on its way to the store. `failed` is told what the store gave up for, but for want of space: nobody may be waiting then.
+    `unwanted` is told the number of a body that was stored when its connection was gone."""
 
-    def __init__(self, store: Store, failed: Callable[[BaseException], None]) -> None:
+    def __init__(self, store: Store, failed: Callable[[BaseException], None], unwanted: Callable[[int], None]) -> None:
         self._failed = failed
+        self._unwanted = unwanted
+        self._ended = False
+        self._cancelled = False
         self._parts: asyncio.Queue[bytes | None] = asyncio.Queue(PARTS_WAITING)
         self._moved = asyncio.Event()
         self._storing = asyncio.create_task(store.write_body(self._chunks()))
@@ -34,11 +38,16 @@ class IncomingBody:
     async def finish(self) -> int:
         """That was the last part; the body's number. Raises what the store gave up for."""
         await self._put(None)
-        return await self._storing
+        self._ended = True
+        return await asyncio.shield(self._storing)
 
     def cancel(self) -> None:
-        """There will be no more parts; the store keeps nothing of it."""
-        self._storing.cancel()
+        """Nobody will send it. The store keeps nothing of it; one whose last part it has may be kept already, so it finishes and is discarded."""
+        self._cancelled = True
+        if not self._ended:
+            self._storing.cancel()
+        elif self._storing.done():
+            self._discard(self._storing)
 
     async def _put(self, part: bytes | None) -> None:
         while self._parts.full() and not self._storing.done():
@@ -58,6 +67,12 @@ class IncomingBody:
         error = None if storing.cancelled() else storing.exception()
         if error is not None and not isinstance(error, SpaceExhausted):
             self._failed(error)
+        if self._cancelled:
+            self._discard(storing)
+
+    def _discard(self, storing: asyncio.Task[int]) -> None:
+        if not storing.cancelled() and storing.exception() is None:
+            self._unwanted(storing.result())
 
 
 class OutgoingBodies:

@@ -1,0 +1,35 @@
+"""Sends that wait for disk space, when their connections end."""
+
+from __future__ import annotations
+
+import pytest
+
+from broker_core.engine.commands import PeerLost, Send
+from broker_core.engine.message import Encoding, Header, Message, Reliability, StoredBody
+from broker_core.server import held
+from broker_core.server.held import HeldSends
+
+HEADER = Header(b"", 4, Reliability.ASSURED, 0, Encoding.STOMP)
+
+
+def send(peer: int, body: bytes | StoredBody) -> Send:
+    return Send(peer, None, "queue/a", Message(HEADER, body, 10))
+
+
+def test_sends_of_a_connection_that_ended_are_kept_while_they_are_few() -> None:
+    unwanted: list[int] = []
+    waiting = HeldSends(unwanted.append)
+    first = send(1, StoredBody(7, 10))
+    assert waiting.hold([first, PeerLost(1)]) == [PeerLost(1)]
+    assert waiting.release() == [first]
+    assert unwanted == []
+
+
+def test_a_large_body_of_a_send_that_is_dropped_is_deleted(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(held, "ORPHANS_OCTETS_MAX", 0)
+    unwanted: list[int] = []
+    waiting = HeldSends(unwanted.append)
+    others = send(2, StoredBody(8, 10))
+    waiting.hold([send(1, StoredBody(7, 10)), send(1, b"small"), others, PeerLost(1)])
+    assert unwanted == [7]
+    assert waiting.release() == [others]
