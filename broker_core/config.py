@@ -138,7 +138,8 @@ class BrokerConfig:
     """Free octets on the database's disk below which no publish is confirmed and producers wait (R21): twice a segment, so that
     what frees space still has room to work. 0: not watched."""
     database_octets_max: int = _number(0, 0, 1 << 50)
-    """Octets of the whole database above which producers wait: for servers whose disk the broker cannot see (R21). 0: no cap."""
+    """Octets of the whole database above which producers wait: for servers whose disk the broker cannot see (R21). The ledger takes
+    at most half of it. 0: no cap."""
 
     # -- audit ----------------------------------------------------------------------------------------------------------------------
     audit_retention_days: int = _number(400, 1, 36_500)

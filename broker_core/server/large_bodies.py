@@ -17,6 +17,10 @@ HELD_MAX = 65_536
 acknowledges everything it was sent before it reads on always gets on."""
 
 
+HELD_OCTETS_MAX = 4 << 20
+"""Of the receipts that they ask for: one may be as long as a header line, 16 KiB."""
+
+
 class IncomingBody:
     """One body on its way to the store. `failed` is told what the store gave up for, but for want of space: nobody may be waiting then.
     `unwanted` is told the number of a body that was stored when its connection was gone."""
@@ -88,6 +92,8 @@ class OutgoingBodies:
         self._presettled: deque[tuple[StoredBody, Settle]] = deque()
         """Bodies that count as acknowledged when they have left, in the order in which they leave."""
         self._held: list[Command] = []
+        self._octets = 0
+        """Of the receipts that they ask for."""
 
     def __len__(self) -> int:
         return len(self._pieces)
@@ -95,7 +101,7 @@ class OutgoingBodies:
     @property
     def is_full(self) -> bool:
         """The client asks for ever more before it reads."""
-        return len(self._held) > HELD_MAX
+        return len(self._held) > HELD_MAX or self._octets > HELD_OCTETS_MAX
 
     def append(self, piece: bytes | StoredBody) -> None:
         self._pieces.append(piece)
@@ -108,12 +114,16 @@ class OutgoingBodies:
         """Keep what may concern deliveries until `release`; returns the rest: sends."""
         sends: list[Command] = []
         for command in commands:
-            (sends if isinstance(command, Send) else self._held).append(command)
+            if isinstance(command, Send):
+                sends.append(command)
+            else:
+                self._held.append(command)
+                self._octets += len(getattr(getattr(command, "token", None), "receipt", None) or b"")
         return sends
 
     def release(self) -> list[Command]:
         """All that was held, in order."""
-        held, self._held = self._held, []
+        held, self._held, self._octets = self._held, [], 0
         return held
 
     def clear(self) -> None:

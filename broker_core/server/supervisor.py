@@ -241,7 +241,7 @@ class _Term:
         """Ledger segments beyond age or size go (R26)."""
         before = int(time.time() * 1000) - self._config.ledger_retention_days * 86_400_000
         try:
-            dropped = await self._store.trim_ledger(before, self._config.ledger_octets_max)
+            dropped = await self._store.trim_ledger(before, ledger_cap(self._config))
         except SpaceExhausted as error:
             self._space.exhausted(str(error))
             log.warning("The ledger is trimmed when it is asked for the next time: %s", error)
@@ -299,3 +299,9 @@ def limits_of(config: BrokerConfig) -> Limits:
             redelivery_delay_max_ms=config.redelivery_delay_max_ms,
         ),
     )
+
+
+def ledger_cap(config: BrokerConfig) -> int:
+    """Octets of the ledger. It counts towards the database's cap, and of all that does it is what need not wait for consumers."""
+    cap = config.database_octets_max
+    return min(config.ledger_octets_max, cap // 2) if cap else config.ledger_octets_max

@@ -19,7 +19,8 @@ WINDOW_SECONDS = 60.0
 REFUSE_SECONDS = 1.0
 """After the first failure too many; doubles with each further one."""
 REFUSE_SECONDS_MAX = 60.0
-"""A client whose password was put right waits no longer than that."""
+"""A client whose password was put right gets in at its first attempt after the refusal, which lasts no longer than that. If others go on
+failing under its name from its address, it may have to try several times: to the broker they are one."""
 KEPT_MAX = 10_000
 """Addresses and pairs remembered, the latest: about 0.5 KiB each, 5 MiB. To push one out takes 10,000 failures elsewhere, 50 s of hashing."""
 NAME_CHARACTERS = 64

@@ -153,7 +153,8 @@ class Parser:
                         if section is not None:
                             if section is last:
                                 if length != last_length:
-                                    self._likeness = Likeness(buffer[position:start], section, self._limits.body_octets_max)
+                                    if length >= 0:  # the length is what differs; a section without one is like none
+                                        self._likeness = Likeness(buffer[position:start], section, self._limits.body_octets_max)
                                 elif receipt is None:
                                     before, after, expected, expected_length = buffer[position:start], b"", section, length
                                 else:

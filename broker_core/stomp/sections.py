@@ -55,7 +55,7 @@ class SectionMemory:
 
     def __init__(self, sections_max: int = 32_768) -> None:
         self.sections_max = sections_max
-        """About 1.5 KiB each at most: 48 MiB."""
+        """In each of the two tables; about 1.5 KiB each at most: 96 MiB."""
         self._tables: dict[str, tuple[dict[bytes, Section], dict[bytes, tuple[Section, int]]]] = {}
 
     def tables(self, version: str) -> tuple[dict[bytes, Section], dict[bytes, tuple[Section, int]]]:
@@ -159,7 +159,7 @@ class Sections:
                 if len(self._known) >= self._known_max:
                     self._known.clear()
                 self._known[block] = section
-        elif length >= 0:
+        elif length >= 0 and len(said) <= self._limits.section_octets_max:
             if len(self.whole) >= self._known_max:
                 self.whole.clear()
             self.whole[said] = section, length

@@ -24,6 +24,7 @@ class InvalidOperator(ValueError):
 def create(actor: Actor, name: str, password: str, rights: Collection[str] = (), *, superuser: bool = False) -> None:
     """`rights`: of GRANTABLE; a superuser has all. Raises PermissionDenied, InvalidOperator."""
     require(actor, MANAGE_OPERATOR, "operator create", name[:NAME_CHARACTERS_MAX])
+    name = User.normalize_username(name)  # as the login form does, or nobody could log in by it
     user = User(username=name, is_superuser=superuser, is_staff=superuser)
     try:
         User.username_validator(name)

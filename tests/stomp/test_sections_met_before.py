@@ -64,3 +64,31 @@ def test_a_section_met_before_does_not_lend_its_length_to_one_without() -> None:
     for _ in range(3):
         _read(parser, _send(b"/queue/a", b"yy", b"1", True, True))
     assert _read(parser, _send(b"/queue/a", b"longer", b"1", False, True)) == [({"destination": "/queue/a"}, b"1", b"longer")]
+
+
+def test_a_length_left_out_is_not_taken_for_another_length() -> None:
+    """The receipt stands before the length: without the length its value stands where one could be."""
+    parser = _parser()
+    _read(parser, b"SEND\nreceipt:1\ndestination:/queue/a\ncontent-length:5\n\nhello\0")
+    for receipt in (b"2", b"3", b"4"):
+        assert _read(parser, b"SEND\nreceipt:%b\ndestination:/queue/a\n\nhello\0" % receipt) == [({"destination": "/queue/a"}, receipt, b"hello")]
+
+
+def test_another_headers_number_is_not_taken_for_a_length() -> None:
+    parser = _parser()
+    _read(parser, b"SEND\nx-account:42\ndestination:a\ncontent-length:5\n\nhello\0")
+    _read(parser, b"SEND\nx-account:42\ndestination:a\n\nhello\0")
+    (event,) = _read(parser, b"SEND\nx-account:5\ndestination:a\n\nhello\0")
+    assert event == ({"x-account": "5", "destination": "a"}, None, b"hello")
+
+
+def test_only_sections_of_bounded_length_are_remembered() -> None:
+    memory = SectionMemory()
+    parser = _parser(memory)
+    parser.version = "1.0"
+    parser.share(memory)
+    for blanks in range(2000, 2010):
+        _read(parser, b"SEND\ndestination:a\ncontent-length:%b0\n\n\0" % (b" " * blanks))
+    known, whole = memory.tables("1.0")
+    assert len(known) == 1
+    assert not whole
