@@ -16,7 +16,7 @@ def settle_now(shard: Shard, cursor: Cursor, message: Message, outcome: Outcome)
     forget_failures(cursor, position)
     batch = shard.batch
     destination = cursor.subscription.destination
-    if cursor.stored:
+    if cursor.durable:
         batch.settled.append((cursor.subscription.number, cursor.index, position, position, outcome))
         if message.header.reliability == Reliability.ASSURED:
             batch.synchronous = True
@@ -32,9 +32,18 @@ def settle_now(shard: Shard, cursor: Cursor, message: Message, outcome: Outcome)
 def discard_body(shard: Shard, message: Message) -> None:
     """The message is over and was never in a commit, so no segment takes its large body along."""
     if message.body.__class__ is StoredBody:
-        shard.batch.discarded.append(message.body.body)
+        discard(shard, message.body)
+
+
+def discard(shard: Shard, body: StoredBody) -> None:
+    """The body of a volatile message; one that several subscriptions of a topic hold goes with the last."""
+    holders = shard.bodies.pop(body.body, 1)
+    if holders > 1:
+        shard.bodies[body.body] = holders - 1
+    else:
+        shard.batch.discarded.append(body.body)
 
 
 def forget_failures(cursor: Cursor, position: int) -> None:
-    if cursor.failures and cursor.failures.pop(position, 0) and cursor.stored:
+    if cursor.failures and cursor.failures.pop(position, 0) and cursor.durable:
         cursor.failures_changed[position] = None

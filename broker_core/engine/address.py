@@ -18,6 +18,11 @@ def is_valid(address: str) -> bool:
     return kind in KINDS and slash == "/" and len(name.encode("utf-8", "surrogatepass")) <= NAME_OCTETS_MAX and _NAME.fullmatch(name) is not None
 
 
+def is_topic(address: str) -> bool:
+    """True for topics, temporary ones included."""
+    return address.startswith(("topic/", "temp-topic/"))
+
+
 def is_reserved(address: str) -> bool:
     """True for destinations of the broker itself, which clients may not create."""
     return address.partition("/")[2].startswith("mq.")

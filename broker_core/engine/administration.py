@@ -6,18 +6,18 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from .accounting import discard_body
+from .accounting import discard, discard_body
 from .address import DEAD_MESSAGE_QUEUE, is_reserved, is_valid
 from .commands import Control, Direction
 from .destination import Destination, Settings
 from .effects import DestinationDestroyed, Detached, Outcome
-from .message import VOLATILE
+from .message import VOLATILE, Message
 from .paging import sweep_expired
 from .placing import create, definition
 from .refusal import Refusal
 from .settlement import feed
 from .shard import Shard
-from .subscription import Cursor
+from .subscription import Cursor, Subscription
 
 PURGE_UNSEEN = 1_000
 """A purge takes what has come since the operator looked, but not more than he saw and so many."""
@@ -53,7 +53,7 @@ def _create(shard: Shard, command: Control) -> Answer:
     address = command.address
     if not is_valid(address) or is_reserved(address):
         raise _Refusal(Refusal.INVALID_DESTINATION, address)
-    if not address.startswith("queue/"):
+    if not address.startswith(("queue/", "topic/")):
         raise _Refusal(Refusal.NOT_SUPPORTED, address)
     if address in shard.destinations:
         raise _Refusal(Refusal.DESTINATION_EXISTS, address)
@@ -128,13 +128,14 @@ def _purge_cursor(shard: Shard, cursor: Cursor) -> int:
     before, tail = cursor.depth, cursor.lane.tail
     subscription = cursor.subscription
     held = [m for link in subscription.links.values() for m in link.unsettled.values() if m.header.lane == cursor.index]
-    kept = sorted([*(m.position for m in held), *cursor.accepted])
+    kept = sorted([*(m.position for m in held), *cursor.reserved, *cursor.accepted, *cursor.excluded])
     if not cursor.stored:
         skipped = cursor.skip
         for message in [*cursor.ready, *(m for _, m in cursor.returned), *cursor.delayed.values()]:
             if message.position not in skipped:
                 discard_body(shard, message)
-        shard.batch.discarded += [body.body for body in cursor.bodies.values()]
+        for body in cursor.bodies.values():
+            discard(shard, body)
         cursor.bodies.clear()
     shard.memory -= cursor.octets
     cursor.octets = 0
@@ -147,13 +148,13 @@ def _purge_cursor(shard: Shard, cursor: Cursor) -> int:
     cursor.loaded = tail
     for position in [p for p in cursor.failures if p not in set(kept)]:
         del cursor.failures[position]
-        if cursor.stored:
+        if cursor.durable:
             cursor.failures_changed[position] = None
     first = cursor.progress.floor
     for stop in [*kept, tail]:
         for low, high in list(cursor.progress.unsettled(first, stop - 1)):
             cursor.progress.settle(low, high)
-            if cursor.stored:
+            if cursor.durable:
                 shard.batch.settled.append((subscription.number, cursor.index, low, high, Outcome.PURGED))
         first = stop + 1
     shard.change(cursor)
@@ -165,9 +166,13 @@ def _purge_cursor(shard: Shard, cursor: Cursor) -> int:
 def _recount_octets(destination: Destination) -> None:
     """After a purge only what is delivered, and lanes not purged yet, hold octets; sizes of purged rows on disk are not known one by one."""
     if all(not cursor.ready and cursor.loaded == cursor.lane.tail for s in destination.subscriptions for cursor in s.order):
-        held = [m for s in destination.subscriptions for link in s.links.values() for m in link.unsettled.values()]
-        destination.octets = sum(m.size for m in held)
-        destination.octets_volatile = sum(m.size for m in held if m.header.lane >= VOLATILE)
+        destination.octets = sum(m.size for s in destination.subscriptions for m in _held(s))
+        destination.octets_volatile = sum(m.size for s in destination.subscriptions for m in _held(s) if m.header.lane >= VOLATILE or not s.durable)
+
+
+def _held(subscription: Subscription) -> list[Message]:
+    delivered = [message for link in subscription.links.values() for message in link.unsettled.values()]
+    return delivered + [message for cursor in subscription.order for message in cursor.reserved.values()]
 
 
 def _destroy(shard: Shard, command: Control) -> Answer:
@@ -194,10 +199,16 @@ def destroy(shard: Shard, destination: Destination) -> None:
                     discard_body(shard, message)
             link.unsettled = {}
         for cursor in subscription.order:
-            cursor.accepted = []
+            cursor.accepted, cursor.excluded = [], []
+            if not cursor.stored:
+                for message in cursor.reserved.values():
+                    discard_body(shard, message)
+            cursor.reserved.clear()
             shard.batch.settling.pop(cursor, None)
             _purge_cursor(shard, cursor)
         del shard.subscriptions[subscription.number]
+        if subscription.name:
+            del shard.named[subscription.client_id, subscription.name]
     del shard.destinations[destination.address], shard.numbered[destination.number]
     shard.batch.definitions.append(DestinationDestroyed(destination.number))
 
@@ -219,7 +230,7 @@ def _reap(shard: Shard, command: Control) -> Answer:
     for destination in list(shard.destinations.values()):
         if not destination.automatic or is_reserved(destination.address):
             continue
-        if destination.consumers or destination.depth:
+        if destination.consumers or destination.depth or any(group.durables for group in destination.groups.values()):
             destination.idle_since = shard.now
         elif shard.now - destination.idle_since >= shard.limits.reap_ms and len(reaped) < REAP_MAX:
             reaped.append(destination.address)

@@ -13,6 +13,7 @@ from typing import Any
 
 from .effects import Outcome
 from .message import Message
+from .subscription import EVERYTHING, Filter
 
 
 # -- peers --------------------------------------------------------------------------------------------------------------------------
@@ -75,6 +76,20 @@ class Attach:
     """True: every settlement gives its credit back (STOMP prefetch). False: only Grant does (AMQP)."""
     presettled: bool = False
     """True: settled as soon as sent (STOMP ack:auto, AMQP snd-settle-mode settled)."""
+    name: str = ""
+    """Of the subscription, on a topic; empty: one of its own, which ends with the link."""
+    durable: bool = False
+    shared: bool = False
+    wanted: Filter = EVERYTHING
+
+
+@dataclass(slots=True)
+class Unsubscribe:
+    """End a subscription that has a name and no consumer (JMS 6.11.4)."""
+
+    peer: int
+    name: str
+    token: Any = None
 
 
 UNLIMITED_CREDIT = 1 << 62
@@ -98,6 +113,35 @@ class Settle:
     tags: Sequence[int] = ()
     upto: int = 0
     outcome: Outcome = Outcome.ACCEPTED
+    token: Any = None
+
+
+@dataclass(slots=True)
+class Begin:
+    """A local transaction; its peer names it."""
+
+    peer: int
+    transaction: bytes
+    token: Any = None
+
+
+@dataclass(slots=True)
+class Transacted:
+    """`work` is to be done when the transaction commits; Confirmed means that it was taken down, no more. Work's own token stays unused."""
+
+    peer: int
+    transaction: bytes
+    work: Send | Settle
+    token: Any = None
+
+
+@dataclass(slots=True)
+class End:
+    """Commit the transaction, or roll it back."""
+
+    peer: int
+    transaction: bytes
+    commit: bool
     token: Any = None
 
 
@@ -154,5 +198,6 @@ class Control:
 
 
 Command = (
-    Open | Stop | Start | Sync | PeerLost | Send | Attach | Grant | Settle | Detach | PageLoaded | SegmentDropped | SegmentCompacted | Control
-)
+    Open | Stop | Start | Sync | PeerLost | Send | Attach | Unsubscribe | Grant | Settle | Begin | Transacted | End | Detach
+    | PageLoaded | SegmentDropped | SegmentCompacted | Control
+)  # fmt: skip

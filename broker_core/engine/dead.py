@@ -26,7 +26,7 @@ def bury(shard: Shard, cursor: Cursor, message: Message, outcome: Outcome, comme
     origin.dead += 1
     shard.dead += 1
     target = shard.destinations[DEAD_MESSAGE_QUEUE]
-    if origin is target or not origin.settings.use_dead:
+    if origin is target or not origin.settings.use_dead or (outcome is Outcome.EXPIRED and origin.is_topic and not _is_first(cursor, message)):
         if not cursor.stored:
             discard_body(shard, message)
         return
@@ -38,6 +38,15 @@ def bury(shard: Shard, cursor: Cursor, message: Message, outcome: Outcome, comme
     elif message.body is not None:
         copy.body = message.body
         place(shard, target, copy)
+
+
+def _is_first(cursor: Cursor, message: Message) -> bool:
+    """Of a topic's subscriptions: a message expires for all of them, and is in the dead message queue once."""
+    buried = cursor.lane.buried
+    if buried.is_settled(message.position):
+        return False
+    buried.settle(message.position, message.position)
+    return True
 
 
 def expire(shard: Shard, cursor: Cursor, message: Message) -> None:

@@ -5,10 +5,12 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, fields
 from typing import TYPE_CHECKING, Any
 
+from .address import is_topic
 from .message import LANES
+from .progress import Progress
 
 if TYPE_CHECKING:
-    from .subscription import Subscription
+    from .subscription import Filter, Group, Subscription
 
 
 @dataclass(slots=True, frozen=True)
@@ -61,13 +63,15 @@ assert set(BOUNDS) == {f.name for f in fields(Settings)}
 class Lane:
     """The messages of one destination, priority and delivery mode, densely numbered in order of arrival (R2)."""
 
-    __slots__ = ("destination", "index", "tail")
+    __slots__ = ("buried", "destination", "index", "tail")
 
     def __init__(self, destination: Destination, index: int, tail: int = 0) -> None:
         self.destination = destination
         self.index = index
         self.tail = tail
         """The next position."""
+        self.buried = Progress()
+        """Of a topic: what has expired for some subscription, so that it is in the dead message queue already and need not be once more."""
 
 
 class Destination:
@@ -78,12 +82,15 @@ class Destination:
         "created_at",
         "dead",
         "expired",
+        "groups",
         "idle_since",
+        "is_topic",
         "lanes",
         "number",
         "octets",
         "octets_committed",
         "octets_volatile",
+        "receivers",
         "redelivered",
         "settings",
         "settled",
@@ -101,9 +108,15 @@ class Destination:
         self.state = 0
         """Union of commands.Direction: what is paused."""
         self.lanes: list[Lane | None] = [None] * LANES
+        self.is_topic = is_topic(address)
         self.subscriptions: list[Subscription] = []
+        self.receivers: list[Subscription] = []
+        """Those that get an arriving message into memory: a queue's only one; of a topic those with consumers, so that thousands of inactive ones
+        cost a message nothing."""
+        self.groups: dict[Filter, Group] = {}
+        """A topic's subscriptions by what they take."""
         self.octets = 0
-        """Header sections and bodies of the messages that are not settled."""
+        """Header sections and bodies of the messages that are not settled; of a topic once for every subscription."""
         self.octets_volatile = 0
         """Those of them that a crash would take: never in the ledger."""
         self.octets_committed = 0

@@ -70,7 +70,7 @@ def _deliver(shard: Shard, link: Link, cursor: Cursor, count: int) -> None:
     link.tag += len(messages)
     link.credit -= len(messages)
     shard.batch.outputs.append(Delivered(link.peer.number, link.number, first_tag, messages))
-    if cursor.stored:
+    if cursor.durable:
         _offer(shard, link, cursor, messages)
     if len(messages) == 1:
         link.unsettled[first_tag] = messages[0]
@@ -138,7 +138,7 @@ def settle_presettled(shard: Shard) -> None:
     for link, tags in left:
         messages = [link.unsettled.pop(tag) for tag in tags if tag in link.unsettled]
         if messages:
-            acknowledge(shard, link, messages)
+            link.octets -= acknowledge(shard, link.subscription, messages)
             if link.replenish:
                 link.credit += len(messages)
             if not link.hungry and _room(shard, link) > 0:

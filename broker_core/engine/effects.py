@@ -28,6 +28,8 @@ class Outcome(IntEnum):
     """Discarded by an operator; never to the dead message queue (checklist item 76)."""
     DROPPED = 7
     """Best effort, under memory pressure (checklist item 113)."""
+    EXCLUDED = 8
+    """Not for this subscription: its filter left it out, or it was sent before the subscription began."""
 
 
 # -- outputs ------------------------------------------------------------------------------------------------------------------------
@@ -99,12 +101,21 @@ class DestinationDestroyed:
 
 @dataclass(slots=True)
 class SubscriptionDefined:
-    """A queue has one, built in; topics get theirs from subscribers."""
+    """A queue has one, built in; topics get theirs from subscribers. Only durable ones are told."""
 
     subscription: int
     destination: int
     name: str = ""
     client_id: str = ""
+    shared: bool = True
+    selector: str = ""
+    """Empty: none."""
+    no_local: bool = False
+
+
+@dataclass(slots=True)
+class SubscriptionDestroyed:
+    subscription: int
 
 
 @dataclass(slots=True)
@@ -116,7 +127,7 @@ class SegmentClosed:
     lanes: dict[tuple[int, int], tuple[int, int]]
 
 
-Definition = DestinationDefined | DestinationDestroyed | SubscriptionDefined | SegmentClosed
+Definition = DestinationDefined | DestinationDestroyed | SubscriptionDefined | SubscriptionDestroyed | SegmentClosed
 
 
 @dataclass(slots=True)

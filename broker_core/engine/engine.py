@@ -9,17 +9,18 @@ from . import commands as c
 from .administration import control
 from .dead import expire_found
 from .dispatch import dispatch, drain, settle_presettled
-from .effects import Commit, Confirmed, Effects, Refused
-from .link import Link, Peer
+from .effects import Commit, Confirmed, Effects
+from .link import Peer
 from .maintenance import maintain
 from .message import VOLATILE
 from .paging import loaded, want_pages
-from .placing import obtain, send, why_not_create
-from .refusal import Refusal
 from .reporting import checkpoint, statistics
-from .settlement import come_back, feed, release_all, settle, settle_accepted
+from .sending import send
+from .settlement import come_back, feed, settle, settle_accepted
 from .shard import Batch, Shard
+from .subscribing import attach, close, detach, unsubscribe
 from .subscription import Subscription
+from .transactions import begin, end, roll_back_all, time_out, transacted
 
 PRESETTLED_LINGER_MS = 50
 """Presettled deliveries that have left are marked settled by the next flush; when nothing else causes one, after so long."""
@@ -61,6 +62,8 @@ class Engine:
         shard.now = now
         settle_presettled(shard)
         _fire_timers(shard)
+        if report:
+            time_out(shard)
         batch = shard.batch
         marked: list[Subscription] = []
         settle_accepted(shard)
@@ -93,6 +96,8 @@ class Engine:
 def _fire_timers(shard: Shard) -> None:
     while (due := shard.timers.pop_due(shard.now)) is not None:
         cursor, message = due
+        if cursor.subscription.number not in shard.subscriptions:
+            continue
         if cursor.delayed.get(message.position) is message:
             del cursor.delayed[message.position]
             come_back(shard, cursor, message)
@@ -172,27 +177,9 @@ def _sync(shard: Shard, command: c.Sync) -> None:
 def _peer_lost(shard: Shard, command: c.PeerLost) -> None:
     peer = shard.peers.pop(command.peer, None)
     if peer is not None:
+        roll_back_all(shard, peer.transactions.values())
         for link in list(peer.links.values()):
-            _close(shard, link)
-
-
-def _attach(shard: Shard, command: c.Attach) -> None:
-    peer = shard.peers.get(command.peer)
-    if peer is None:
-        return  # it was lost while this waited behind a large body: there is nobody to deliver to, and nobody to tell
-    refusal = Refusal.LINK_IN_USE if command.link in shard.links else None
-    if refusal is None and command.address not in shard.destinations:
-        refusal = why_not_create(shard, command.address)
-    if refusal is not None:
-        shard.batch.outputs.append(Refused(command.peer, command.token, refusal, command.address, command.link))
-        return
-    subscription = obtain(shard, command.address).subscriptions[0]
-    link = Link(command.link, peer, subscription, command.credit, command.replenish, command.presettled)
-    shard.links[link.number] = peer.links[link.number] = subscription.links[link.number] = link
-    shard.watched[subscription.destination] = None
-    feed(shard, link)
-    if command.token is not None:
-        shard.batch.outputs.append(Confirmed(command.peer, command.token))
+            close(shard, link)
 
 
 def _grant(shard: Shard, command: c.Grant) -> None:
@@ -201,29 +188,6 @@ def _grant(shard: Shard, command: c.Grant) -> None:
         link.drain = command.drain
         link.subscription.draining = link.subscription.draining or command.drain
         feed(shard, link)
-
-
-def _detach(shard: Shard, command: c.Detach) -> None:
-    link = shard.links.get(command.link)
-    if link is None or link.peer.number != command.peer:
-        shard.batch.outputs.append(Refused(command.peer, command.token, Refusal.NO_SUCH_LINK, link=command.link))
-        return
-    _close(shard, link)
-    if command.token is not None:
-        shard.batch.outputs.append(Confirmed(command.peer, command.token))
-
-
-def _close(shard: Shard, link: Link) -> None:
-    subscription = link.subscription
-    del shard.links[link.number], link.peer.links[link.number], subscription.links[link.number]
-    if link.hungry:
-        subscription.hungry.remove(link)
-    if link.presettled:
-        settle_presettled(shard)
-    release_all(shard, link)
-    shard.watched[subscription.destination] = None
-    if not subscription.links:
-        subscription.destination.idle_since = shard.now
 
 
 # -- the store's answers --------------------------------------------------------------------------------------------------------------
@@ -243,9 +207,13 @@ _HANDLERS: dict[type, Callable[[Shard, Any], None]] = {
     c.Start: _start,
     c.Sync: _sync,
     c.PeerLost: _peer_lost,
-    c.Attach: _attach,
+    c.Attach: attach,
+    c.Unsubscribe: unsubscribe,
     c.Grant: _grant,
-    c.Detach: _detach,
+    c.Begin: begin,
+    c.Transacted: transacted,
+    c.End: end,
+    c.Detach: detach,
     c.PageLoaded: loaded,
     c.SegmentDropped: _segment_dropped,
     c.SegmentCompacted: _segment_compacted,

@@ -46,6 +46,8 @@ def check(engine: Engine) -> None:
     assert shard.memory == memory, f"memory is said to hold {shard.memory} octets, it holds {memory}"
     _check_readers(shard)
     _check_peers(shard)
+    transacted = sum(transaction.octets for peer in shard.peers.values() for transaction in peer.transactions.values())
+    assert shard.transacted == transacted, f"transactions are said to hold {shard.transacted} octets, they hold {transacted}"
 
 
 # -- where messages are ---------------------------------------------------------------------------------------------------------------
@@ -63,6 +65,7 @@ def _places(cursor: Cursor) -> Iterator[tuple[str, Message]]:
     yield from (("returned", message) for _, message in cursor.returned if message.position not in cursor.skip)
     yield from (("missing", message) for message in cursor.missing.values())
     yield from (("delayed", message) for message in cursor.delayed.values())
+    yield from (("reserved", message) for message in cursor.reserved.values())
     for link in cursor.subscription.links.values():
         yield from ((f"outstanding on link {link.number}", m) for m in link.unsettled.values() if m.header.lane == cursor.index)
 
@@ -149,7 +152,7 @@ def _check_links(shard: Shard, subscription: Subscription) -> None:
         for message in link.unsettled.values():
             cursor = subscription.cursors[message.header.lane]
             assert cursor is not None
-            assert not cursor.stored or message.position <= cursor.offered, f"{message.position} of {_name(cursor)} left and was not offered"
+            assert not cursor.durable or message.position <= cursor.offered, f"{message.position} of {_name(cursor)} left and was not offered"
     if subscription.destination.state & Direction.CONSUMERS:
         return
     if any(_may_receive(shard, link) for link in subscription.links.values()):

@@ -26,6 +26,14 @@ class Limits:
     dead_retention_ms: int = 14 * 86_400_000
     reap_ms: int = 120_000
     """An automatic destination without consumers and messages for so long is destroyed (Open MQ's imq.autocreate.reaptime)."""
+    transactions_max: int = 100
+    """Of one peer at a time."""
+    transaction_messages_max: int = 10_000
+    """Sends and settlements of one transaction: they are one commit of the database."""
+    transaction_octets_max: int = 64 << 20
+    """Of its sends; large bodies count, though they are in the store already."""
+    transaction_ms_max: int = 300_000
+    """One that lasts longer is rolled back: what it reserved is nobody's meanwhile."""
     auto_create: bool = True
     destinations_max: int = 50_000
     """Of all kinds together; clients and operators create no more. One in use takes about 4 KiB: 200 MiB for all."""

@@ -7,21 +7,44 @@ from typing import TYPE_CHECKING
 from .message import Message
 
 if TYPE_CHECKING:
+    from .commands import Send
+    from .effects import Outcome
+    from .refusal import Refusal
     from .subscription import Subscription
 
 
 class Peer:
     """A connection that has logged in."""
 
-    __slots__ = ("account", "client_id", "links", "number", "stopped")
+    __slots__ = ("account", "client_id", "links", "number", "stopped", "transactions")
 
     def __init__(self, number: int, account: str, client_id: str) -> None:
         self.number = number
         self.account = account
         self.client_id = client_id
         self.links: dict[int, Link] = {}
+        self.transactions: dict[bytes, Transaction] = {}
+        """Begun and not ended, by the name that the peer gave them."""
         self.stopped = False
         """Its socket is full: deliver nothing."""
+
+
+class Transaction:
+    """What a peer has asked for under one name, to be done at its commit."""
+
+    __slots__ = ("ends_at", "octets", "refusal", "sends", "settled", "settles")
+
+    def __init__(self, ends_at: int) -> None:
+        self.ends_at = ends_at
+        """When it is rolled back if nobody ended it, in ms."""
+        self.refusal: Refusal | None = None
+        """Why a part of it could not be taken down: it cannot be committed any more."""
+        self.sends: list[Send] = []
+        self.octets = 0
+        """Of the sends."""
+        self.settles: list[tuple[Subscription, Outcome, list[Message]]] = []
+        self.settled = 0
+        """Messages in `settles`."""
 
 
 class Link:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from enum import IntEnum
 
 PRIORITIES = 10
@@ -54,10 +55,22 @@ class Header:
     """JSON object: what the broker added (reason, time, origin, counts of a dead message); the bare message never changes (R15)."""
     lane: int = 0
     """Derived: the lane index of (priority, reliability)."""
+    properties: Mapping[str, str] | None = None
+    """What selectors ask for, decoded from `octets` when the first one does."""
+    twin: Header | None = None
+    """See `unstored`."""
 
     def __post_init__(self) -> None:
         volatile = 0 if self.reliability >= STORED else VOLATILE
         self.lane = volatile + self.priority
+
+    def unstored(self) -> Header:
+        """The same header for a message that nobody's durable subscription wants: it is kept in memory, whatever its mode (R19)."""
+        if self.twin is None:
+            twin = replace(self)
+            twin.lane = VOLATILE + self.priority
+            self.twin = twin
+        return self.twin
 
 
 @dataclass(slots=True, frozen=True)
@@ -73,7 +86,7 @@ class StoredBody:
 class Message:
     """One message. A producer's protocol machine fills the first three; the engine fills the rest when the message becomes visible."""
 
-    __slots__ = ("accepted_at", "body", "destination", "failures", "header", "position", "redelivered", "sequence", "size")
+    __slots__ = ("accepted_at", "body", "destination", "failures", "header", "holders", "position", "redelivered", "sequence", "size")
 
     header: Header
     body: bytes | StoredBody | None
@@ -91,6 +104,8 @@ class Message:
     redelivered: bool
     failures: int
     """Deliveries that failed (NACK, rejected, modified failed, rollback); crash and disconnect never count (R9)."""
+    holders: int
+    """Subscriptions in whose cursors this very object waits for its first delivery: the body may be forgotten when the last one has framed it."""
 
     def __init__(self, header: Header, body: bytes | StoredBody | None, size: int) -> None:
         self.header = header
@@ -98,3 +113,4 @@ class Message:
         self.size = size
         self.redelivered = False
         self.failures = 0
+        self.holders = 1

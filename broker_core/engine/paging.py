@@ -112,6 +112,7 @@ def _take_page(shard: Shard, cursor: Cursor, read: PageWanted, command: PageLoad
     octets = 0
     for message in command.messages:
         position = message.position
+        _as_placed(cursor, message)
         if cursor.bodies:
             cursor.bodies.pop(position, None)
         if settled_some and progress.is_settled(position):
@@ -125,6 +126,12 @@ def _take_page(shard: Shard, cursor: Cursor, read: PageWanted, command: PageLoad
     cursor.octets += octets
     shard.memory += octets
     cursor.loaded = max(cursor.loaded, read.upto + 1 if command.complete else command.messages[-1].position + 1)
+
+
+def _as_placed(cursor: Cursor, message: Message) -> None:
+    """A row tells what its sender asked for: one that no durable subscription wanted was put into a volatile lane all the same (R19)."""
+    if message.header.lane != cursor.index:
+        message.header = message.header.unstored()
 
 
 def _take_missing(shard: Shard, cursor: Cursor, messages: list[Message]) -> None:

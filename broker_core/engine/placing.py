@@ -1,18 +1,11 @@
-"""Accepting messages: from producers, and copies of dead ones. Here a message gets its sequence and its position (R2, R3)."""
+"""Messages into lanes: those of producers, and copies of dead ones. Here a message gets its sequence and its position (R2, R3)."""
 
 from __future__ import annotations
 
 from .accounting import discard_body, settle_now
 from .address import is_reserved, is_valid
-from .commands import Direction, Send
 from .destination import Destination, Lane, Settings
-from .effects import (
-    Confirmed,
-    DestinationDefined,
-    Outcome,
-    Refused,
-    SubscriptionDefined,
-)
+from .effects import DestinationDefined, Outcome, SubscriptionDefined
 from .message import VOLATILE, Message, Reliability, StoredBody
 from .refusal import Refusal
 from .shard import Shard
@@ -22,32 +15,11 @@ VOLATILE_SHARE = 0.75
 """Of the memory for bodies; the rest stays free for pages, so that a flood of volatile messages does not slow stored ones."""
 
 
-def send(shard: Shard, command: Send) -> None:
-    destination = shard.destinations.get(command.address)
-    if destination is None or destination.state & Direction.PRODUCERS:
-        refusal = _why_not(shard, command.address, destination)
-        if refusal is not None:
-            shard.batch.outputs.append(Refused(command.peer, command.token, refusal, command.address))
-            discard_body(shard, command.message)
-            return
-        destination = obtain(shard, command.address)
-    assert destination is not None
-    place(shard, destination, command.message)
-    if command.token is not None:
-        shard.batch.outputs.append(Confirmed(command.peer, command.token))
-
-
-def _why_not(shard: Shard, address: str, destination: Destination | None) -> Refusal | None:
-    if destination is not None:
-        return Refusal.DESTINATION_PAUSED
-    return why_not_create(shard, address)
-
-
 def why_not_create(shard: Shard, address: str) -> Refusal | None:
     """Why a client's use may not create the destination; None: it may."""
     if not is_valid(address):
         return Refusal.INVALID_DESTINATION
-    if not address.startswith("queue/"):
+    if not address.startswith(("queue/", "topic/")):
         return Refusal.NOT_SUPPORTED
     if is_reserved(address) or not shard.limits.auto_create:
         return Refusal.NO_SUCH_DESTINATION
@@ -67,14 +39,17 @@ def create(shard: Shard, address: str, settings: Settings, *, automatic: bool) -
     shard.destinations[address] = shard.numbered[destination.number] = destination
     shard.watched[destination] = None
     shard.batch.definitions.append(definition(destination))
-    _subscribe(shard, destination)
+    if not destination.is_topic:
+        _build_in(shard, destination)
     return destination
 
 
-def _subscribe(shard: Shard, destination: Destination) -> None:
+def _build_in(shard: Shard, destination: Destination) -> None:
+    """The one subscription that a queue has."""
     shard.last_subscription += 1
     subscription = Subscription(shard.last_subscription, destination)
     destination.subscriptions.append(subscription)
+    destination.receivers.append(subscription)
     shard.subscriptions[subscription.number] = subscription
     shard.batch.definitions.append(SubscriptionDefined(subscription.number, destination.number))
 
@@ -114,7 +89,7 @@ def place(shard: Shard, destination: Destination, message: Message, *, copied: b
             batch.messages.append(message)
         if header.reliability == Reliability.ASSURED:
             batch.synchronous = True
-    for subscription in destination.subscriptions:
+    for subscription in destination.receivers if index < VOLATILE else destination.subscriptions:
         if not subscription.dirty:
             subscription.dirty = True
             batch.dirty[subscription] = None
@@ -124,10 +99,13 @@ def place(shard: Shard, destination: Destination, message: Message, *, copied: b
             cursor.loaded = position + 1  # type: ignore[union-attr]
             cursor.octets += message.size  # type: ignore[union-attr]
             shard.memory += message.size
-        elif index >= VOLATILE:
+        elif index >= VOLATILE and not (cursor.excluded and cursor.excluded[-1] == position):  # type: ignore[union-attr]
             _spill(shard, cursor, message)  # type: ignore[arg-type]
-        if header.expiration and (index >= VOLATILE or header.expiration <= shard.now):
+        if header.expiration and index >= VOLATILE:
             shard.timers.add(header.expiration, cursor, message)  # type: ignore[arg-type]
+    if header.expiration and index < VOLATILE and header.expiration <= shard.now:
+        for subscription in destination.subscriptions:  # the sweep has been past its instant already
+            shard.timers.add(header.expiration, subscription.cursors[index], message)  # type: ignore[arg-type]
 
 
 def open_lane(destination: Destination, index: int) -> Lane:
@@ -159,5 +137,7 @@ def _spill(shard: Shard, cursor: Cursor, message: Message) -> None:
         return
     if message.body.__class__ is StoredBody:
         cursor.bodies[message.position] = message.body
-    shard.batch.spilled.append(message)
+    spilled = shard.batch.spilled
+    if not spilled or spilled[-1] is not message:  # once for all subscriptions of a topic
+        spilled.append(message)
     shard.batch.firsts.setdefault(cursor.lane, message.position)

@@ -5,22 +5,25 @@ from __future__ import annotations
 
 from .address import DEAD_MESSAGE_QUEUE
 from .destination import Destination, Lane, Settings
+from .effects import Outcome
 from .engine import Engine
 from .limits import Limits
 from .message import PRIORITIES
 from .placing import create, open_lane
 from .recovered import LedgerRow, Recovered
-from .shard import Shard
-from .subscription import Cursor, Subscription
+from .selector import compile_selector
+from .shard import Decode, Shard, nothing
+from .subscribing import register
+from .subscription import Cursor, Filter, Subscription
 
 SEQUENCES_SKIPPED = 1 << 24
 """Volatile messages since the last durable mark had sequences, too, and message-ids made of them: none is given out a second time. A checkpoint a
 second holds the mark; at 100,000 messages/s this covers two minutes without one, and 2^39 recoveries fit into 63 bits."""
 
 
-def recover(found: Recovered, limits: Limits, instance: str) -> Engine:
+def recover(found: Recovered, limits: Limits, instance: str, decode: Decode = nothing) -> Engine:
     """The engine as of the last durable commit. Nothing is loaded but progress: messages are paged in when someone wants them."""
-    shard = Shard(limits, instance)
+    shard = Shard(limits, instance, decode)
     _define(shard, found)
     _restore_checkpoint(shard, found)
     for row in found.ledger:
@@ -49,9 +52,9 @@ def _define(shard: Shard, found: Recovered) -> None:
         shard.destinations[row.address] = shard.numbered[row.destination] = destination
     for entry in found.subscriptions:
         if destination := shard.numbered.get(entry.destination):  # type: ignore[assignment]
-            subscription = Subscription(entry.subscription, destination, entry.name, entry.client_id)
-            destination.subscriptions.append(subscription)
-            shard.subscriptions[subscription.number] = subscription
+            selector = compile_selector(entry.selector, coerce=True) if entry.selector else None
+            wanted = Filter(selector, entry.client_id if entry.no_local else "")
+            register(shard, Subscription(entry.subscription, destination, entry.name, entry.client_id, shared=entry.shared, wanted=wanted))
     shard.last_destination, shard.last_subscription = found.last_destination, found.last_subscription
 
 
@@ -94,18 +97,19 @@ def _replay(shard: Shard, row: LedgerRow) -> None:
             cursor.failures[position] = failures
             cursor.failures_changed[position] = None
             shard.change(cursor)
-    for number, index, first, last, _ in row.settled:
+    for number, index, first, last, outcome in row.settled:
         if cursor := _cursor(shard, number, index):
-            _settle(shard, cursor, first, last)
+            _settle(shard, cursor, first, last, outcome)
     for number, change in row.octets:
         if destination := shard.numbered.get(number):
             destination.octets += change
             shard.changed_destinations[destination] = None
 
 
-def _settle(shard: Shard, cursor: Cursor, first: int, last: int) -> None:
+def _settle(shard: Shard, cursor: Cursor, first: int, last: int, outcome: int) -> None:
     cursor.progress.settle(first, last)
-    cursor.subscription.destination.settled += last - first + 1
+    if outcome != Outcome.EXCLUDED:
+        cursor.subscription.destination.settled += last - first + 1
     for position in [p for p in cursor.failures if first <= p <= last]:
         del cursor.failures[position]
         cursor.failures_changed[position] = None

@@ -11,7 +11,7 @@ from .effects import Checkpoint, DestinationStatistics
 from .message import Message
 from .paging import want_head
 from .shard import Shard
-from .subscription import Cursor
+from .subscription import Cursor, Subscription
 
 HEADS = 50
 """Oldest messages read from disk in one report, for destinations that nobody consumes: a bounded trickle of reads."""
@@ -27,7 +27,7 @@ def checkpoint(shard: Shard) -> Checkpoint | None:
     for cursor in shard.changed_cursors:
         cursor.changed = False
         number, index = cursor.subscription.number, cursor.index
-        if number not in shard.subscriptions or not cursor.stored:
+        if number not in shard.subscriptions or not cursor.durable:
             continue
         report.cursors.append((number, index, cursor.progress.floor, cursor.offered))
         report.blocks.extend((number, index, block, bits) for block, bits in cursor.progress.changed_blocks())
@@ -52,9 +52,8 @@ def statistics(shard: Shard) -> list[DestinationStatistics]:
             shard.watched[destination] = None
             if heads < HEADS:
                 heads += 1
-                for subscription in destination.subscriptions:
-                    for cursor in subscription.order:
-                        want_head(shard, cursor)
+                for cursor in _slowest(destination).order:
+                    want_head(shard, cursor)
         rows.append(row)
     return rows
 
@@ -78,10 +77,16 @@ def _describe(d: Destination) -> DestinationStatistics:
     )
 
 
+def _slowest(destination: Destination) -> Subscription:
+    """Of a topic's subscriptions the one that holds most, and with it the oldest message."""
+    subscriptions = destination.subscriptions
+    return subscriptions[0] if len(subscriptions) == 1 else max(subscriptions, key=lambda subscription: subscription.depth)
+
+
 def _oldest_at(destination: Destination) -> int | None:
     """Of what is in memory; exact, since the oldest message is in memory unless nobody consumes and it was never read."""
     ages = []
-    for subscription in destination.subscriptions:
+    for subscription in (_slowest(destination),) if destination.subscriptions else ():
         for link in subscription.links.values():
             ages += [message.accepted_at for message in list(link.unsettled.values())[:1]]
         for cursor in subscription.order:

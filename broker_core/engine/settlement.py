@@ -10,11 +10,11 @@ from .commands import Settle
 from .dead import bury, expire
 from .effects import Confirmed, Outcome, Refused
 from .link import Link
-from .message import VOLATILE, Message, Reliability, StoredBody
+from .message import Message, Reliability, StoredBody
 from .progress import ranges
 from .refusal import Refusal
 from .shard import Shard
-from .subscription import Cursor
+from .subscription import Cursor, Subscription
 
 
 def settle(shard: Shard, command: Settle) -> None:
@@ -40,11 +40,11 @@ def settle(shard: Shard, command: Settle) -> None:
     if not messages:
         return
     if command.outcome is Outcome.ACCEPTED:
-        acknowledge(shard, link, messages)
+        link.octets -= acknowledge(shard, link.subscription, messages)
     else:
         for message in messages:
             link.octets -= message.size
-            _give_up(shard, link, message, command.outcome)
+            give_up(shard, link.subscription, message, command.outcome)
     if link.replenish:
         link.credit += len(messages)
     feed(shard, link)
@@ -59,31 +59,32 @@ def feed(shard: Shard, link: Link) -> None:
         shard.mark(link.subscription)
 
 
-def acknowledge(shard: Shard, link: Link, messages: list[Message]) -> None:
-    """Collect the positions; flush marks them in bulk."""
-    cursors = link.subscription.cursors
+def acknowledge(shard: Shard, subscription: Subscription, messages: list[Message]) -> int:
+    """Collect the positions; flush marks them in bulk. Returns the octets of the messages."""
+    cursors = subscription.cursors
     octets = volatile = 0
     for message in messages:
         octets += message.size
         header = message.header
-        if header.lane >= VOLATILE:
-            volatile += message.size
-            if message.body.__class__ is StoredBody:
-                discard_body(shard, message)
         cursor = cursors[header.lane]
-        cursor.accepted.append(message.position)  # type: ignore[union-attr]
+        assert cursor is not None
+        cursor.accepted.append(message.position)
+        if not cursor.durable:
+            volatile += message.size
+            if not cursor.stored and message.body.__class__ is StoredBody:
+                discard_body(shard, message)
         if header.reliability == Reliability.ASSURED:
             shard.batch.synchronous = True
-    link.octets -= octets
-    destination = link.subscription.destination
+    destination = subscription.destination
     destination.octets -= octets
     destination.octets_volatile -= volatile
     destination.settled += len(messages)
     shard.settled += len(messages)
     shard.batch.touched[destination] = None
-    for cursor in link.subscription.order:
+    for cursor in subscription.order:
         if cursor.accepted:
             shard.batch.settling[cursor] = None
+    return octets
 
 
 def settle_accepted(shard: Shard) -> None:
@@ -94,18 +95,25 @@ def settle_accepted(shard: Shard) -> None:
         if cursor.failures:
             for position in cursor.accepted:
                 forget_failures(cursor, position)
-        accepted = cursor.accepted
-        for first, last in ranges(accepted) if len(accepted) > 1 else ((accepted[0], accepted[0]),):
-            progress.settle(first, last)
-            if cursor.stored:
-                batch.settled.append((number, index, first, last, Outcome.ACCEPTED))
-        cursor.accepted = []
+        if accepted := cursor.accepted:
+            for first, last in ranges(accepted) if len(accepted) > 1 else ((accepted[0], accepted[0]),):
+                progress.settle(first, last)
+                if cursor.durable:
+                    batch.settled.append((number, index, first, last, Outcome.ACCEPTED))
+            cursor.accepted = []
+        if cursor.excluded:
+            for first, last in ranges(cursor.excluded):
+                progress.settle(first, last)
+                if cursor.durable:
+                    batch.settled.append((number, index, first, last, Outcome.EXCLUDED))
+            cursor.excluded = []
         shard.change(cursor)
     batch.settling = {}
 
 
-def _give_up(shard: Shard, link: Link, message: Message, outcome: Outcome) -> None:
-    cursor = link.subscription.cursors[message.header.lane]
+def give_up(shard: Shard, subscription: Subscription, message: Message, outcome: Outcome) -> None:
+    """The message was delivered and not consumed."""
+    cursor = subscription.cursors[message.header.lane]
     assert cursor is not None
     if outcome is Outcome.RELEASED:
         come_back(shard, cursor, message)
@@ -118,6 +126,7 @@ def _give_up(shard: Shard, link: Link, message: Message, outcome: Outcome) -> No
 def fail(shard: Shard, cursor: Cursor, message: Message) -> None:
     """One failure more: back after its back-off, or dead when the maximum is reached (R9)."""
     settings = cursor.subscription.destination.settings
+    message = _again(message)
     message.failures += 1
     if 0 <= settings.redelivery_max < message.failures:
         comment = f"delivery failed {message.failures} times; redelivery maximum {settings.redelivery_max}"
@@ -128,7 +137,7 @@ def fail(shard: Shard, cursor: Cursor, message: Message) -> None:
         return
     position = message.position
     cursor.failures[position] = message.failures
-    if cursor.stored:
+    if cursor.durable:
         cursor.failures_changed[position] = None
         shard.change(cursor)
         shard.batch.failures.append((cursor.subscription.number, cursor.index, position, message.failures))
@@ -143,6 +152,14 @@ def fail(shard: Shard, cursor: Cursor, message: Message) -> None:
         come_back(shard, cursor, message)
 
 
+def _again(message: Message) -> Message:
+    """The same message for this subscription alone: what befalls it here must not show in others', nor in a frame not written yet."""
+    again = Message(message.header, message.body, message.size)
+    again.destination, again.sequence, again.position = message.destination, message.sequence, message.position
+    again.accepted_at, again.failures, again.redelivered = message.accepted_at, message.failures, message.redelivered
+    return again
+
+
 def _is_expired(shard: Shard, message: Message) -> bool:
     """While it was delivered nobody ended it (dead.expire_found)."""
     return 0 < message.header.expiration <= shard.now
@@ -153,9 +170,8 @@ def come_back(shard: Shard, cursor: Cursor, message: Message) -> None:
     if _is_expired(shard, message):
         expire(shard, cursor, message)
         return
-    back = Message(message.header, message.body, message.size)
-    back.destination, back.sequence, back.position = message.destination, message.sequence, message.position
-    back.accepted_at, back.failures, back.redelivered = message.accepted_at, message.failures, True
+    back = _again(message)
+    back.redelivered = True
     cursor.subscription.destination.redelivered += 1
     shard.redelivered += 1
     if back.body is None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Callable, Mapping
 from heapq import heapify, heappop, heappush
 from typing import Any
 
@@ -10,9 +11,17 @@ from .destination import Destination, Lane
 from .effects import Copy, Definition, Output, Read
 from .limits import Limits
 from .link import Link, Peer
-from .message import Message
+from .message import Header, Message
 from .segments import Segments
 from .subscription import Cursor, Subscription
+
+
+Decode = Callable[[Header], Mapping[str, str]]
+
+
+def nothing(header: Header) -> Mapping[str, str]:
+    """No header section can be read: selectors see the fields of the message alone."""
+    return {}
 
 
 class Batch:
@@ -104,12 +113,14 @@ class Shard:
     __slots__ = (
         "accepted",
         "batch",
+        "bodies",
         "changed_cursors",
         "changed_destinations",
         "changed_lanes",
         "commit_number",
         "compact_turn",
         "dead",
+        "decode",
         "destinations",
         "expired",
         "expiry_from",
@@ -122,6 +133,7 @@ class Shard:
         "limits",
         "links",
         "memory",
+        "named",
         "now",
         "numbered",
         "peers",
@@ -134,12 +146,15 @@ class Shard:
         "settled",
         "subscriptions",
         "timers",
+        "transacted",
         "unreleased",
         "watched",
     )
 
-    def __init__(self, limits: Limits, instance: str) -> None:
+    def __init__(self, limits: Limits, instance: str, decode: Decode = nothing) -> None:
         self.limits = limits
+        self.decode = decode
+        """What selectors see of a header section."""
         self.instance = instance
         """Names this installation in message ids: ID:<instance>-<sequence>."""
         self.now = 0
@@ -151,6 +166,10 @@ class Shard:
         self.numbered: dict[int, Destination] = {}
         self.subscriptions: dict[int, Subscription] = {}
         self.peers: dict[int, Peer] = {}
+        self.named: dict[tuple[str, str], Subscription] = {}
+        """Of topics, by client identifier (empty: of no client) and name."""
+        self.bodies: dict[int, int] = {}
+        """Large bodies of volatile messages that several subscriptions hold, and how many do."""
         self.links: dict[int, Link] = {}
         self.segments = Segments()
         self.timers = Timers()
@@ -159,6 +178,8 @@ class Shard:
         self.batch = Batch()
         self.memory = 0
         """Octets of messages in `ready` and `returned`, and of pages on their way."""
+        self.transacted = 0
+        """Octets of sends that wait for their transactions' end; as many as `memory_octets` at the most."""
         self.presettled: list[tuple[Link, list[int]]] = []
         """Deliveries handed out in this flush that are settled once they have left."""
         self.unreleased: deque[list[tuple[Link, list[int]]]] = deque()

@@ -12,6 +12,7 @@ An arriving message joins `ready` only if the cursor is caught up and memory all
 from __future__ import annotations
 
 from collections import deque
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from .message import LANES, VOLATILE, Message, StoredBody
@@ -20,6 +21,7 @@ from .progress import Progress
 if TYPE_CHECKING:
     from .destination import Destination, Lane
     from .link import Link
+    from .selector import Selector
 
 
 class Cursor:
@@ -28,6 +30,8 @@ class Cursor:
         "bodies",
         "changed",
         "delayed",
+        "durable",
+        "excluded",
         "expiring",
         "failures",
         "failures_changed",
@@ -42,6 +46,7 @@ class Cursor:
         "progress",
         "reading",
         "ready",
+        "reserved",
         "returned",
         "skip",
         "stored",
@@ -53,6 +58,9 @@ class Cursor:
         self.lane = lane
         self.index = lane.index
         self.stored = lane.index < VOLATILE
+        """Its messages have rows."""
+        self.durable = self.stored and subscription.durable
+        """What is settled, offered and failed here goes into the ledger."""
         self.priority = lane.index % VOLATILE
         self.progress = Progress()
         self.offered = -1
@@ -82,8 +90,12 @@ class Cursor:
         """Positions in `ready` and `returned` that expired there."""
         self.bodies: dict[int, StoredBody] = {}
         """Large bodies of volatile messages that are on disk only, by position: no segment takes them along. 100 octets for 256 KiB at least."""
+        self.reserved: dict[int, Message] = {}
+        """Settled within a transaction that has not ended, by position."""
         self.accepted: list[int] = []
         """Positions acknowledged in the open batch."""
+        self.excluded: list[int] = []
+        """Positions of the open batch that the subscription's filter left out."""
         self.changed = False
         """Since the last checkpoint."""
 
@@ -105,16 +117,65 @@ class Cursor:
         return self.returned[0][1] if self.returned else self.ready[0]
 
 
+@dataclass(slots=True, frozen=True)
+class Filter:
+    """What a subscription takes. Equal ones share a group, so that a message is compared with each once (R8)."""
+
+    selector: Selector | None = None
+    sender: str = ""
+    """The client identifier whose own messages are left out (no-local, JMS 6.11.1); empty: nobody's."""
+
+    def __bool__(self) -> bool:
+        """It leaves something out."""
+        return self.selector is not None or self.sender != ""
+
+
+EVERYTHING = Filter()
+
+
 class Subscription:
-    """A queue has one, built in and shared by all its consumers (checklist item 98)."""
+    """A queue has one, built in, durable and shared by all its consumers (checklist item 98); a topic as many as clients make."""
 
-    __slots__ = ("client_id", "cursors", "destination", "dirty", "draining", "hungry", "links", "name", "number", "order")
+    __slots__ = (
+        "client_id",
+        "cursors",
+        "destination",
+        "dirty",
+        "draining",
+        "durable",
+        "hungry",
+        "idle_since",
+        "links",
+        "name",
+        "number",
+        "order",
+        "shared",
+        "wanted",
+    )  # fmt: skip
 
-    def __init__(self, number: int, destination: Destination, name: str = "", client_id: str = "") -> None:
+    def __init__(
+        self,
+        number: int,
+        destination: Destination,
+        name: str = "",
+        client_id: str = "",
+        *,
+        durable: bool = True,
+        shared: bool = True,
+        wanted: Filter = EVERYTHING,
+    ) -> None:
         self.number = number
         self.destination = destination
         self.name = name
+        """Empty: built in, or of one consumer who gave none."""
         self.client_id = client_id
+        self.durable = durable
+        """It outlives its consumers and the node."""
+        self.shared = shared
+        """Several consumers at a time."""
+        self.wanted = wanted
+        self.idle_since = 0
+        """When its last consumer left, in ms."""
         self.cursors: list[Cursor | None] = [None] * LANES
         self.order: list[Cursor] = []
         """Highest priority first; of equals the stored lane first."""
@@ -151,4 +212,18 @@ class Subscription:
 
     @property
     def outstanding(self) -> int:
-        return sum(len(link.unsettled) for link in self.links.values())
+        """Delivered and not settled, what transactions hold included."""
+        return sum(len(link.unsettled) for link in self.links.values()) + sum(len(cursor.reserved) for cursor in self.order)
+
+
+class Group:
+    """The subscriptions of a topic that have the same filter."""
+
+    __slots__ = ("durables", "members", "wanted")
+
+    def __init__(self, wanted: Filter) -> None:
+        self.wanted = wanted
+        self.members: dict[int, Subscription] = {}
+        """By number."""
+        self.durables = 0
+        """How many of them are durable."""

@@ -11,12 +11,14 @@ import asyncio
 import logging
 import time
 from collections import deque
+from functools import partial
 from collections.abc import Callable, Coroutine, Sequence
 from typing import Any, Protocol
 
 from broker_core.engine import Engine
 from broker_core.engine.commands import Command, PageLoaded, Send
 from broker_core.engine.effects import Commit, Effects, Output, Read
+from broker_core.engine.transactions import places
 from broker_core.store import SpaceExhausted, Store
 
 from .clock import Clock
@@ -81,7 +83,7 @@ class Host:
         self._waiting: dict[int, Receiver] = {}
         self._open_octets = 0
         self._open_sends = 0
-        self._held = HeldSends(self.discard_body)
+        self._held = HeldSends(self.discard_body, partial(places, engine.shard))
         self._stopping = False
         self._flushed: list[asyncio.Future[None]] = []
         self._durable: deque[Done] = deque()

@@ -6,7 +6,7 @@ import asyncio
 from collections import deque
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
 
-from broker_core.engine.commands import Command, Send, Settle
+from broker_core.engine.commands import Begin, Command, End, Send, Settle, Transacted
 from broker_core.engine.message import StoredBody
 from broker_core.store import SpaceExhausted, Store
 
@@ -18,7 +18,7 @@ acknowledges everything it was sent before it reads on always gets on."""
 
 
 HELD_OCTETS_MAX = 4 << 20
-"""Of the receipts that they ask for: one may be as long as a header line, 16 KiB."""
+"""Of the receipts that they ask for, each as long as a header line may be, 16 KiB; and of sends behind a transaction's end that waits."""
 
 
 class IncomingBody:
@@ -93,7 +93,9 @@ class OutgoingBodies:
         """Bodies that count as acknowledged when they have left, in the order in which they leave."""
         self._held: list[Command] = []
         self._octets = 0
-        """Of the receipts that they ask for."""
+        """Of the receipts that they ask for, and of the sends among them."""
+        self._ending = False
+        """A transaction's end is among them: what comes after it must not overtake what it places."""
 
     def __len__(self) -> int:
         return len(self._pieces)
@@ -111,19 +113,22 @@ class OutgoingBodies:
         self._presettled.append((body, settle))
 
     def hold(self, commands: Sequence[Command]) -> list[Command]:
-        """Keep what may concern deliveries until `release`; returns the rest: sends."""
-        sends: list[Command] = []
+        """Keep what may concern deliveries until `release`; returns the rest: sends, and what a transaction takes down of them."""
+        rest: list[Command] = []
         for command in commands:
-            if isinstance(command, Send):
-                sends.append(command)
-            else:
-                self._held.append(command)
-                self._octets += len(getattr(getattr(command, "token", None), "receipt", None) or b"")
-        return sends
+            work = command.work if isinstance(command, Transacted) else command
+            if isinstance(work, Send | Begin) and not self._ending:
+                rest.append(command)
+                continue
+            self._ending = self._ending or isinstance(command, End)
+            self._octets += len(getattr(getattr(command, "token", None), "receipt", None) or b"")
+            self._octets += work.message.size if isinstance(work, Send) else 0
+            self._held.append(command)
+        return rest
 
     def release(self) -> list[Command]:
         """All that was held, in order."""
-        held, self._held, self._octets = self._held, [], 0
+        held, self._held, self._octets, self._ending = self._held, [], 0, False
         return held
 
     def clear(self) -> None:

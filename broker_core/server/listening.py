@@ -17,6 +17,7 @@ from .auth import Accounts
 from .clock import Clock
 from .host import Host
 from .metrics import Metrics
+from .client_ids import ClientIds
 from .sessions import Sessions
 from .tls import TlsListener
 
@@ -65,6 +66,7 @@ class Node:
         self.server_name = server_name
         self.instance = instance
         self.sessions = sessions or Sessions()
+        self.client_ids = ClientIds()
         self.stomp_limits = StompLimits(
             header_octets_max=config.header_octets_max,
             headers_max=config.headers_max,

@@ -18,6 +18,7 @@ from .auth import REFUSED
 from .intake import Intake
 from .large_bodies import OutgoingBodies
 from .listening import Node
+from .reachable import is_reachable
 
 log = logging.getLogger("surety.stomp")
 
@@ -58,6 +59,8 @@ class StompPeer(asyncio.Protocol):
         """The engine was told to deliver nothing."""
         self._unread = 0
         self._severing: asyncio.TimerHandle | None = None
+        self._client_id = ""
+        self._lost = asyncio.Event()
 
     # -- socket -------------------------------------------------------------------------------------------------------------------------
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -90,12 +93,14 @@ class StompPeer(asyncio.Protocol):
         self._node.dismiss(self)
         self._node.host.leave(self._number)
         self._node.sessions.end(self, self._account)
+        self._node.client_ids.release(self._client_id, self)
         self._intake.cancel()
         for work in (self._streaming, self._timer, self._severing):
             if work is not None:
                 work.cancel()
         self._outgoing.clear()
         self._tell_lost()
+        self._lost.set()
         reason = self._connection.close_reason or (str(exc) if exc else "closed")
         log.debug("Connection %d from %s ended: %s", self._number, self._remote, reason)
 
@@ -167,7 +172,14 @@ class StompPeer(asyncio.Protocol):
             log.log(told, "Login of %r from %s refused: %s", login.login[:80], self._remote, problem)
             self._connection.reject(problem)
             return []
-        self._account = account
+        problem = await self._node.client_ids.claim(login.client_id, account, self)
+        if problem:
+            self._connection.reject(problem)
+            return []
+        self._account, self._client_id = account, login.client_id
+        if self._transport is None:  # it went while the identifier was being looked into
+            self._node.client_ids.release(login.client_id, self)
+            return []
         self._node.sessions.begin(self, account)
         session = f"{self._node.instance}-{self._number}"
         events = self._connection.accept(account, session, self._node.clock.now())
@@ -186,7 +198,10 @@ class StompPeer(asyncio.Protocol):
                 for message in output.messages:
                     # Framed: from now on the body of a stored message is only in the store (see engine.subscription).
                     if message.header.lane < VOLATILE and message.body.__class__ is bytes:
-                        message.body = None
+                        if message.holders > 1:  # others of a topic's subscriptions will frame it, too
+                            message.holders -= 1
+                        else:
+                            message.body = None
         self._regulate()
 
     def _note_presettled(self, outputs: list[Output]) -> None:
@@ -287,6 +302,19 @@ class StompPeer(asyncio.Protocol):
         """Close at once, whatever the peer has not read."""
         if self._transport is not None:
             self._transport.abort()
+
+
+    async def is_alive(self) -> bool:
+        if self._transport is None:
+            return False
+        if self._streaming is not None:  # a probe would stand in the middle of a frame; a body that does not move ends the connection anyway
+            return True
+        return await is_reachable(self._transport, b"\n")  # an end of line between frames means nothing (STOMP 1.2, "Augmented BNF")
+
+    async def severed(self) -> None:
+        self.sever()
+        if self._transport is not None:
+            await self._lost.wait()
 
 
 def _receipt_octets(token: Any) -> int:

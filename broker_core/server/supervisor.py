@@ -19,6 +19,7 @@ from broker_core.engine.commands import Control
 from broker_core.engine.destination import Settings
 from broker_core.engine.effects import Effects
 from broker_core.scram import Verifier
+from broker_core.stomp.mapping import decode
 from broker_core.store import CommitLost, SpaceExhausted
 from broker_core.store.lease import Lease, Times
 from broker_core.store.operators import OperatorTables
@@ -135,7 +136,7 @@ class _Term:
         config = self._config
         began = time.monotonic()
         found = believable(await self._store.recover())
-        engine = recover(found, limits_of(config), found.instance)
+        engine = recover(found, limits_of(config), found.instance, decode)
         clock = Clock(self._lease.clock_ms, self._lease.acquired_monotonic)
         clock.not_before(engine.shard.now)
         folder = await self._operators.data_folder() if config.embedded else ""

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import Enum
 
-from broker_core.engine.commands import Command, Open, PeerLost, Send, Sync
+from broker_core.engine.commands import Begin, Command, End, Open, PeerLost, Send, Sync, Transacted
 from broker_core.engine.effects import Confirmed, Delivered, Detached, Outcome, Output, Refused
 from broker_core.engine.message import Header, Message, StoredBody
 from broker_core.engine.refusal import Refusal
@@ -20,7 +20,7 @@ from .login import Login, NoCommonVersion
 from .mapping import outgoing
 from .outbox import Outbox
 from .refusals import REFUSALS, error_frame, sentences
-from .sections import CLIENT_COMMANDS, Malformed, Section, SectionMemory
+from .sections import CLIENT_COMMANDS, Malformed, Section, SectionMemory, on_wire
 from .subscriptions import Subscriptions
 from .tokens import Farewell, Receipt, Unsubscribed
 from .unconfirmed import Unconfirmed
@@ -228,7 +228,12 @@ class Connection:
                         held = size if body is not None else octets  # a large body is in the store, not in memory
                         unconfirmed(held)
                         unconfirmed_octets += held
-                    append(Send(peer, receipt, address, Message(header, body, size)))
+                    if section.transaction is None:
+                        append(Send(peer, receipt, address, Message(header, body, size)))
+                    elif not self._limits.transactions:
+                        raise Malformed("header transaction of SEND is not supported yet", receipt)
+                    else:
+                        append(Transacted(peer, section.transaction, Send(peer, None, address, Message(header, body, size)), receipt))
                 elif section is ACK_BY_ID:
                     self._subscriptions.settle_by_id(body, Outcome.ACCEPTED, None, commands)  # type: ignore[arg-type]
                 elif section is PART:
@@ -254,7 +259,7 @@ class Connection:
 
     def _prepare(self, headers: dict[str, str], lines: bytes | None) -> tuple[str, Header, int]:
         """What the parser keeps with a header section of SEND."""
-        address, header = outgoing(headers, lines, self._handshake.client_id)
+        address, header = outgoing(headers, lines, self._handshake.client_id, self._limits.kinds)
         return address, header, len(header.octets)
 
     def _frame(self, section: Section, commands: list[Event]) -> None:
@@ -269,15 +274,18 @@ class Connection:
             elif command == "SUBSCRIBE":
                 commands.append(self._subscriptions.subscribe(headers, token))
             elif command == "UNSUBSCRIBE":
-                commands.append(self._subscriptions.unsubscribe(headers, wire))
+                commands += self._subscriptions.unsubscribe(headers, wire)
             elif command in ("ACK", "NACK"):
                 self._subscriptions.settle(command, headers, token, commands)
             elif command == "DISCONNECT":
                 commands += self._subscriptions.close_all()
                 commands.append(Sync(self._peer, Farewell(wire)))
                 self._phase = Phase.LEAVING
-            else:
+            elif not self._limits.transactions:
                 raise Malformed(f"{command} is not supported yet: transactions are not")
+            else:
+                name = _transaction_of(command, headers, self.version)
+                commands.append(Begin(self._peer, name, token) if command == "BEGIN" else End(self._peer, name, command == "COMMIT", token))
         except Malformed as malformed:
             malformed.receipt = wire
             raise
@@ -285,7 +293,7 @@ class Connection:
     def _connect(self, headers: dict[str, str], commands: list[Event]) -> None:
         login = self._handshake.read(headers)
         self.version = self._handshake.version
-        self._subscriptions = Subscriptions(self._peer, self._limits, self.version, self._instance)
+        self._subscriptions = Subscriptions(self._peer, self._limits, self.version, self._instance, self._handshake.client_id)
         self._phase = Phase.LOGGING_IN
         commands.append(login)
 
@@ -305,3 +313,10 @@ class Connection:
         self.close_reason = reason
         self._parser.discard()
         self._handshake.early = bytearray()
+
+
+def _transaction_of(command: str, headers: dict[str, str], version: str) -> bytes:
+    name = on_wire(headers.get("transaction"), version)
+    if not name:
+        raise Malformed(f"{command} needs header transaction")
+    return name

@@ -27,6 +27,7 @@ class Link:
         """The client's id of it; None: a 1.0 client gave none."""
         self.cumulative = acknowledge is Acknowledge.CLIENT
         self.presettled = acknowledge is Acknowledge.AUTO
+        self.on_topic = False
         self.delivered = 0
         """The highest tag that was delivered."""
         self.last_settle: Settle | None = None

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
 from functools import lru_cache
 
 from broker_core.engine import address as addresses
+from broker_core.engine.address import is_topic
 from broker_core.engine.commands import UNLIMITED_CREDIT
 from broker_core.engine.message import Encoding, Header, Reliability
 from broker_core.engine.refusal import Refusal
+from broker_core.engine.selector import SelectorError, compile_selector
+from broker_core.engine.subscription import EVERYTHING, Filter
 
-from .escaping import canonical, header_line
+from .escaping import canonical, header_line, read_canonical
 from .limits import Limits
 from .sections import Malformed
 
@@ -29,8 +33,8 @@ BROKERS_OWN = frozenset(
 """Headers of a SEND that are not kept: they concern its frame only, or are the broker's to state in MESSAGE and must not be forged."""
 INSTANT_MAX = (1 << 63) - 1
 """Instants are 64-bit integers in the store."""
-KINDS_SERVED = frozenset(("queue",))
-"""Kinds of destinations that this listener serves so far."""
+NAME_MAX = 255
+"""Characters of a subscription's name."""
 
 
 def quoted(text: str) -> str:
@@ -51,21 +55,28 @@ def address_of(destination: str) -> str:
         address, kind = f"queue/{destination}", "queue"
     if not addresses.is_valid(address):
         raise Malformed(f"destination {quoted(destination)} is not valid: {Refusal.INVALID_DESTINATION.value}")
-    if kind not in KINDS_SERVED:
-        raise Malformed(f"destination {quoted(destination)} is not supported yet: only queues are")
+    return address
+
+
+def _served(destination: str, kinds: frozenset[str]) -> str:
+    """Its address, if destinations of its kind are offered."""
+    address = address_of(destination)
+    if address.partition("/")[0] not in kinds:
+        offered = " and ".join(f"{kind}s" for kind in sorted(kinds))
+        raise Malformed(f"destination {quoted(destination)} is not supported yet: only {offered} are")
     return address
 
 
 # -- SEND ---------------------------------------------------------------------------------------------------------------------------
-def outgoing(headers: dict[str, str], lines: bytes | None, client_id: str) -> tuple[str, Header]:
+def outgoing(headers: dict[str, str], lines: bytes | None, client_id: str, kinds: frozenset[str]) -> tuple[str, Header]:
     """The address and the shared part of messages sent with these headers, whose `lines` are given if they are in canonical form already.
     Raises Malformed, naming header and value."""
     destination = headers.get("destination")
     if destination is None:
         raise Malformed("SEND needs header destination")
-    address = address_of(destination)
-    if "transaction" in headers or "delay" in headers:
-        raise Malformed(f"header {'transaction' if 'transaction' in headers else 'delay'} of SEND is not supported yet")
+    address = _served(destination, kinds)
+    if "delay" in headers:
+        raise Malformed("header delay of SEND is not supported yet")
     if lines is None or not BROKERS_OWN.isdisjoint(headers):
         lines = canonical({name: value for name, value in headers.items() if name not in BROKERS_OWN})
     header = Header(
@@ -131,27 +142,83 @@ class Subscribe:
     """As the client wrote it."""
     acknowledge: Acknowledge
     credit: int
+    name: str = ""
+    """Of the subscription; empty: it has none."""
+    durable: bool = False
+    shared: bool = False
+    wanted: Filter = EVERYTHING
 
 
-def subscribing(headers: dict[str, str], limits: Limits) -> Subscribe:
+DURABLE_NAMES = ("durable-subscription-name", "activemq.subscriptionName", "durable-subscriber-name")
+"""Our contract's, ActiveMQ's, Artemis's."""
+
+
+def subscribing(headers: dict[str, str], limits: Limits, client_id: str) -> Subscribe:
     """Raises Malformed, naming header and value."""
     destination = headers.get("destination")
     if destination is None:
         raise Malformed("SUBSCRIBE needs header destination")
-    address = address_of(destination)
-    for name in ("selector", "durable-subscription-name", "durable-subscriber-name", "activemq.subscriptionName"):
-        if name in headers:
-            raise Malformed(f"header {name} of SUBSCRIBE is not supported yet")
-    for name in ("browser", "no-local", "activemq.noLocal", "shared", "exclusive", "activemq.exclusive"):
+    address = _served(destination, limits.kinds)
+    on_topic = is_topic(address)
+    for name in ("browser", "exclusive", "activemq.exclusive"):
         if flag(headers, name):
             raise Malformed(f"header {name} of SUBSCRIBE is not supported yet")
+    if not on_topic:
+        for name in DURABLE_NAMES:
+            if name in headers:
+                raise Malformed(f"header {name} of SUBSCRIBE is for topics: a queue keeps its messages anyway")
+        if "selector" in headers or _no_local(headers):
+            raise Malformed("headers selector and no-local of SUBSCRIBE are not supported on queues yet")
     named = headers.get("ack", "auto")
     try:
         acknowledge = Acknowledge(named)
     except ValueError:
         raise Malformed(f"header ack is {quoted(named)}, none of auto, client, client-individual") from None
     credit = UNLIMITED_CREDIT if acknowledge is Acknowledge.AUTO else _prefetch(headers, limits)
-    return Subscribe(address, destination, acknowledge, credit)
+    if not on_topic:
+        return Subscribe(address, destination, acknowledge, credit)
+    name, durable = subscription_name(headers)
+    shared = flag(headers, "shared")
+    if shared and not name:
+        raise Malformed(f"a shared subscription needs a name: header {DURABLE_NAMES[0]}, or subscription-name for one that is not durable")
+    if name and not durable and not shared:
+        raise Malformed(f"header subscription-name of SUBSCRIBE is for shared subscriptions; a durable one is named by {DURABLE_NAMES[0]}")
+    return Subscribe(address, destination, acknowledge, credit, name, durable, shared, _filter(headers, client_id))
+
+
+def subscription_name(headers: dict[str, str]) -> tuple[str, bool]:
+    """The name of the subscription and whether it is durable. With RabbitMQ's `durable:true` alone the id names it."""
+    for header in DURABLE_NAMES:
+        if header in headers:
+            if not 0 < len(headers[header]) <= NAME_MAX:
+                raise Malformed(f"header {header} must have 1 to {NAME_MAX} characters")
+            return headers[header], True
+    if flag(headers, "durable"):
+        if not 0 < len(headers.get("id", "")) <= NAME_MAX:
+            raise Malformed(f"a durable subscription is named by header {DURABLE_NAMES[0]}, or by an id of 1 to {NAME_MAX} characters")
+        return headers["id"], True
+    name = headers.get("subscription-name", "")
+    if len(name) > NAME_MAX:
+        raise Malformed(f"header subscription-name must have at most {NAME_MAX} characters")
+    return name, False
+
+
+def _no_local(headers: dict[str, str]) -> bool:
+    return flag(headers, "no-local") or flag(headers, "activemq.noLocal")
+
+
+def _filter(headers: dict[str, str], client_id: str) -> Filter:
+    selector = None
+    if headers.get("selector"):
+        try:
+            selector = compile_selector(headers["selector"], coerce=True)  # STOMP's headers are strings, whatever they mean
+        except SelectorError as error:
+            raise Malformed(f"header selector is not valid: {error}") from None
+    if not _no_local(headers):
+        return Filter(selector) if selector else EVERYTHING
+    if not client_id:
+        raise Malformed("header no-local of SUBSCRIBE needs a client: state header client-id in CONNECT")
+    return Filter(selector, client_id)
 
 
 def _prefetch(headers: dict[str, str], limits: Limits) -> int:
@@ -163,6 +230,12 @@ def _prefetch(headers: dict[str, str], limits: Limits) -> int:
                 raise Malformed(f"header {name} is {quoted(value)}, not a number of messages")
             return min(int(value), limits.prefetch_max) or zero
     return limits.prefetch_default
+
+
+# -- selectors ----------------------------------------------------------------------------------------------------------------------
+def decode(header: Header) -> Mapping[str, str]:
+    """What a selector sees of a header section: the sender's headers, all strings."""
+    return read_canonical(header.octets) if header.encoding == Encoding.STOMP else {}
 
 
 # -- MESSAGE ------------------------------------------------------------------------------------------------------------------------

@@ -37,12 +37,18 @@ class Section:
     """Command and headers of a frame. SEND's receipt and content-length are not among them, and none at all if it was prepared.
     Of repeated headers the first counts (1.2)."""
 
-    __slots__ = ("command", "headers", "prepared")
+    __slots__ = ("command", "headers", "prepared", "transaction")
 
-    def __init__(self, command: str, headers: dict[str, str], prepared: Any = None) -> None:
+    def __init__(self, command: str, headers: dict[str, str], prepared: Any = None, transaction: bytes | None = None) -> None:
         self.command = command
         self.headers = headers
         self.prepared = prepared
+        self.transaction = transaction
+        """Of a SEND, as it stood on the wire."""
+
+    def within(self, transaction: bytes | None) -> Section:
+        """The same in a transaction."""
+        return Section(self.command, self.headers, self.prepared, transaction)
 
 
 Prepare = Callable[[dict[str, str], bytes | None], Any]
@@ -122,7 +128,7 @@ class Sections:
     def _section_of(self, block: bytes) -> tuple[Section, bytes | None, int]:
         if block.startswith((b"SEND\n", b"SEND\r\n")):
             block, receipt = self._cut(block, b"\nreceipt:")
-            self._check_receipt(receipt)
+            self._check_line(receipt, "receipt")
             section, length = self.of_send(block, receipt)
             return section, receipt, length
         command, headers = self._parse(block, None)
@@ -138,11 +144,29 @@ class Sections:
         said = block
         block, value = self._cut(block, b"\ncontent-length:")
         length = -1 if value is None else self._length_of(value, receipt)
+        if b"\ntransaction:" in block:
+            # Every transaction has another name: the rest is what repeats.
+            block, transaction = self._cut(block, b"\ntransaction:")
+            self._check_line(transaction, "transaction", receipt)
+            if transaction is not None and not transaction.isalnum():  # as BEGIN's is written: names compare by what they mean
+                transaction = on_wire(unescape(transaction.decode(), self.version), self.version)
+            return self._section(block, receipt).within(transaction), length
+        met = block in self._known
+        section = self._section(block, receipt)
+        if met and length >= 0 and len(said) <= self._limits.section_octets_max:
+            if len(self.whole) >= self._known_max:
+                self.whole.clear()
+            self.whole[said] = section, length
+        return section, length
+
+    def _section(self, block: bytes, receipt: bytes | None) -> Section:
+        """What it says besides receipt, length and transaction, met before or new."""
         section = self._known.get(block)
         if section is None:
             command, headers = self._parse(block, receipt)
             headers.pop("content-length", None)
             headers.pop("receipt", None)
+            headers.pop("transaction", None)
             # As many lines and colons as headers: nothing was repeated, left out or escaped, the lines can be stored as they are.
             plain = block.count(b"\n") == block.count(b":") == len(headers) and b"\\" not in block and b"\r" not in block
             if self._prepare is None:
@@ -159,11 +183,7 @@ class Sections:
                 if len(self._known) >= self._known_max:
                     self._known.clear()
                 self._known[block] = section
-        elif length >= 0 and len(said) <= self._limits.section_octets_max:
-            if len(self.whole) >= self._known_max:
-                self.whole.clear()
-            self.whole[said] = section, length
-        return section, length
+        return section
 
     def _cut(self, block: bytes, name: bytes) -> tuple[bytes, bytes | None]:
         """The block without the first line called `name`, and that line's value as on the wire."""
@@ -176,17 +196,18 @@ class Sections:
         value = block[at + len(name) : stop].removesuffix(b"\r")
         return block[:at] + block[stop:], value.strip(b" \t") if self.version == "1.0" else value
 
-    def _check_receipt(self, receipt: bytes | None) -> None:
-        if receipt is None or receipt.isalnum():
+    def _check_line(self, value: bytes | None, name: str, receipt: bytes | None = None) -> None:
+        """A line of SEND that was cut out and is not parsed with the rest."""
+        if value is None or value.isalnum():
             return
-        if len(receipt) > self._limits.line_octets_max:
-            raise Malformed(f"a header line of SEND is longer than {self._limits.line_octets_max} octets")
+        if len(value) > self._limits.line_octets_max:
+            raise Malformed(f"a header line of SEND is longer than {self._limits.line_octets_max} octets", receipt)
         try:
-            unescape(receipt.decode(), self.version)
+            unescape(value.decode(), self.version)
         except UndefinedEscape:
-            raise Malformed("header receipt of SEND holds an undefined escape sequence") from None
+            raise Malformed(f"header {name} of SEND holds an undefined escape sequence", receipt) from None
         except UnicodeDecodeError:
-            raise Malformed("the headers of SEND are not valid UTF-8") from None
+            raise Malformed("the headers of SEND are not valid UTF-8", receipt) from None
 
     def _length_of(self, value: bytes, receipt: bytes | None) -> int:
         if not value.isdigit() or len(value) > 18:

@@ -10,13 +10,14 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from broker_core.engine.commands import Attach, Detach, Settle, Sync
+from broker_core.engine.address import is_topic
+from broker_core.engine.commands import Attach, Detach, Settle, Sync, Transacted, Unsubscribe
 from broker_core.engine.effects import Outcome
 
 from .limits import Limits
 from .link import Link
-from .mapping import Acknowledge, quoted, subscribing
-from .sections import Malformed
+from .mapping import Acknowledge, quoted, subscribing, subscription_name
+from .sections import Malformed, on_wire
 from .tokens import Receipt, Unsubscribed
 
 LINKS_PER_PEER = 65536
@@ -28,8 +29,9 @@ DIGITS_MAX = 18
 class Subscriptions:
     """Keyed three ways: by the client's id, by our number in the ack header, by the engine's link."""
 
-    def __init__(self, peer: int, limits: Limits, version: str, instance: str) -> None:
+    def __init__(self, peer: int, limits: Limits, version: str, instance: str, client_id: str = "") -> None:
         self._peer = peer
+        self._client_id = client_id
         self._limits = limits
         self._version = version
         self._instance = instance
@@ -52,7 +54,7 @@ class Subscriptions:
 
     # -- opening and closing ------------------------------------------------------------------------------------------------------------
     def subscribe(self, headers: dict[str, str], token: Receipt | None) -> Attach:
-        wanted = subscribing(headers, self._limits)
+        wanted = subscribing(headers, self._limits, self._client_id)
         subscription = headers.get("id")
         if subscription is None and self._version != "1.0":
             raise Malformed("SUBSCRIBE needs header id")
@@ -64,10 +66,12 @@ class Subscriptions:
             raise Malformed(f"more than {self._limits.subscriptions_max} subscriptions on one connection")
         number, wire = self._next_number()
         link = Link(number, wire, subscription, wanted.destination, wanted.acknowledge, self._version, self._instance)
+        link.on_topic = is_topic(wanted.address)
         self._by_id[key] = self._by_number[b"%d" % number] = self._by_link[wire] = link
         return Attach(
-            self._peer, wire, wanted.address, token, wanted.credit, replenish=True, presettled=wanted.acknowledge is Acknowledge.AUTO
-        )
+            self._peer, wire, wanted.address, token, wanted.credit, replenish=True, presettled=wanted.acknowledge is Acknowledge.AUTO,
+            name=wanted.name, durable=wanted.durable, shared=wanted.shared, wanted=wanted.wanted,
+        )  # fmt: skip
 
     def _next_number(self) -> tuple[int, int]:
         while True:
@@ -76,7 +80,21 @@ class Subscriptions:
             if link not in self._by_link:
                 return self._count, link
 
-    def unsubscribe(self, headers: dict[str, str], receipt: bytes | None) -> Detach:
+    def unsubscribe(self, headers: dict[str, str], receipt: bytes | None) -> list[Detach | Unsubscribe]:
+        """With the name of a durable subscription it ends for good, open here or not; else only its consumer closes."""
+        link = self._by_id.get(("id", headers.get("id", "")))
+        if "topic" not in self._limits.kinds or (link is not None and not link.on_topic):
+            return [self._detach(headers, receipt)]  # a queue has nothing to be ended, whatever else is said
+        name, durable = subscription_name(headers)
+        if not durable:
+            return [self._detach(headers, receipt)]
+        commands: list[Detach | Unsubscribe] = []
+        if ("id", headers.get("id")) in self._by_id:
+            commands.append(self._detach(headers, None))
+        commands.append(Unsubscribe(self._peer, name, None if receipt is None else Receipt(receipt)))
+        return commands
+
+    def _detach(self, headers: dict[str, str], receipt: bytes | None) -> Detach:
         subscription, destination = headers.get("id"), headers.get("destination")
         if subscription is not None:
             key = ("id", subscription)
@@ -122,7 +140,8 @@ class Subscriptions:
         """ACK or NACK with the headers of its version."""
         outcome = Outcome.ACCEPTED if command == "ACK" else Outcome.FAILED
         if "transaction" in headers:
-            raise Malformed(f"header transaction of {command} is not supported yet")
+            self._settle_within(command, headers, token, commands)
+            return
         if self._version == "1.2":
             ack = headers.get("id")
             if ack is None:
@@ -148,6 +167,19 @@ class Subscriptions:
         if not any(link.was_delivered(message_id) for link in candidates):
             raise Malformed(f"message-id {quoted(message_id)} names no delivery of this connection")
         if token is not None:
+            commands.append(Sync(self._peer, token))
+
+    def _settle_within(self, command: str, headers: dict[str, str], token: Receipt | None, commands: list[Any]) -> None:
+        """The same, to be done when its transaction commits."""
+        if not self._limits.transactions:
+            raise Malformed(f"header transaction of {command} is not supported yet")
+        name = on_wire(headers["transaction"], self._version)
+        work: list[Any] = []
+        self.settle(command, {header: value for header, value in headers.items() if header != "transaction"}, None, work)
+        for settle in work:
+            self._by_link[settle.link].last_settle = None  # nothing is added to it
+        commands += [Transacted(self._peer, name or b"", settle, token) for settle in work]
+        if not work and token is not None:
             commands.append(Sync(self._peer, token))
 
     def _settle(self, link: Link, tag: int, outcome: Outcome, token: Receipt | None, commands: list[Any]) -> None:

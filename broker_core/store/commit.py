@@ -19,6 +19,7 @@ from broker_core.engine.effects import (
     DestinationDestroyed,
     SegmentClosed,
     SubscriptionDefined,
+    SubscriptionDestroyed,
 )
 from broker_core.engine.message import Message, StoredBody
 
@@ -30,6 +31,10 @@ from .segments import message_table, spill_table
 def literal(text: str) -> bytes:
     """A string literal; standard_conforming_strings is on."""
     return b"'" + text_octets(text).replace(b"'", b"''") + b"'"
+
+
+def _boolean(value: bool) -> bytes:
+    return b"true" if value else b"false"
 
 
 def _text(text: str) -> bytes:
@@ -76,7 +81,7 @@ class CommitBuilder:
         for request, done, result in commit.answers:
             parts.append(
                 b"UPDATE surety.control_request SET answered_at = clock_timestamp(), done = %b, result = %b WHERE shard = %d AND request = %d"
-                % (b"true" if done else b"false", _json(result), self._shard, request)
+                % (_boolean(done), _json(result), self._shard, request)
             )
         weight = sum(message.size for message in commit.messages) + sum(copy.target.size for copy in commit.copies)
         parts.append(self._ledger.statement(commit, weight))
@@ -127,7 +132,7 @@ class CommitBuilder:
                 b"state=excluded.state,settings=excluded.settings"
                 % (
                     shard, definition.destination, literal(definition.address), definition.created_at,
-                    b"true" if definition.automatic else b"false", definition.state, _json(definition.settings),
+                    _boolean(definition.automatic), definition.state, _json(definition.settings),
                 )
             ]  # fmt: skip
         if isinstance(definition, DestinationDestroyed):
@@ -135,10 +140,17 @@ class CommitBuilder:
             return [f"UPDATE surety.destination {where}".encode(), f"UPDATE surety.subscription {where}".encode()]
         if isinstance(definition, SubscriptionDefined):
             return [
-                b"INSERT INTO surety.subscription(shard,subscription,destination,name,client_id)VALUES(%d,%d,%d,%b,%b)"
-                b"ON CONFLICT(shard,subscription)DO UPDATE SET destination=excluded.destination,name=excluded.name,client_id=excluded.client_id"
-                % (shard, definition.subscription, definition.destination, literal(definition.name), literal(definition.client_id))
-            ]
+                b"INSERT INTO surety.subscription(shard,subscription,destination,name,client_id,shared,selector,no_local)VALUES(%d,%d,%d,%b,%b,%b,%b,%b)"
+                b"ON CONFLICT(shard,subscription)DO UPDATE SET destination=excluded.destination,name=excluded.name,client_id=excluded.client_id,"
+                b"shared=excluded.shared,selector=excluded.selector,no_local=excluded.no_local"
+                % (
+                    shard, definition.subscription, definition.destination, literal(definition.name), literal(definition.client_id),
+                    _boolean(definition.shared), literal(definition.selector), _boolean(definition.no_local),
+                )
+            ]  # fmt: skip
+        if isinstance(definition, SubscriptionDestroyed):
+            where = f"WHERE shard = {shard} AND subscription = {definition.subscription}"
+            return [f"UPDATE surety.subscription SET destroyed_at = clock_timestamp() {where}".encode()]
         assert isinstance(definition, SegmentClosed), definition
         return [self._close(definition)]
 

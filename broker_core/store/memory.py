@@ -22,6 +22,7 @@ from broker_core.engine.effects import (
     Read,
     SegmentClosed,
     SubscriptionDefined,
+    SubscriptionDestroyed,
     SweepRetained,
 )
 from broker_core.engine.message import VOLATILE, Header, Message, StoredBody
@@ -163,6 +164,8 @@ class MemoryStore:
         elif isinstance(definition, SubscriptionDefined):
             journal.put(tables.subscriptions, definition.subscription, definition)
             journal.change(tables, "last_subscription", max(tables.last_subscription, definition.subscription))
+        elif isinstance(definition, SubscriptionDestroyed):
+            journal.remove(tables.subscriptions, definition.subscription)
         else:
             lanes = dict(definition.lanes)
             journal.change(tables.segments[definition.segment], "closed", SegmentClosed(definition.segment, definition.last_sequence, lanes))

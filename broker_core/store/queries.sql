@@ -88,7 +88,7 @@ SELECT destination, address, created_at, automatic, state, settings FROM surety.
 WHERE shard = %(shard)s AND destroyed_at IS NULL ORDER BY destination
 
 -- name: subscriptions_read
-SELECT subscription, destination, name, client_id FROM surety.subscription WHERE shard = %(shard)s AND destroyed_at IS NULL ORDER BY subscription
+SELECT subscription, destination, name, client_id, shared, selector, no_local FROM surety.subscription WHERE shard = %(shard)s AND destroyed_at IS NULL ORDER BY subscription
 
 -- name: clock
 SELECT (extract(epoch FROM clock_timestamp()) * 1000)::int8

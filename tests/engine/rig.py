@@ -100,7 +100,9 @@ class Bench:
             if isinstance(output, Delivered):
                 for message in output.messages:
                     if message.header.lane < VOLATILE and isinstance(message.body, bytes):
-                        message.body = None
+                        message.holders -= 1
+                        if message.holders <= 0:
+                            message.body = None
         self.engine.released()
 
     def read(self, count: int | None = None) -> None:

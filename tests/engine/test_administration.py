@@ -20,7 +20,7 @@ from tests.engine.rig import DEAD, EXPRESS, QUEUE, Bench
     [
         ("create", "queue/a*", {}, "INVALID_DESTINATION"),
         ("create", "queue/mq.mine", {}, "INVALID_DESTINATION"),
-        ("create", "topic/a", {}, "NOT_SUPPORTED"),
+        ("create", "temp-queue/a", {}, "NOT_SUPPORTED"),
         ("create", DEAD, {}, "INVALID_DESTINATION"),
         ("create", QUEUE, {"redelivery_max": "many"}, "INVALID_SETTING"),
         ("create", QUEUE, {"redelivery_max": -2}, "INVALID_SETTING"),
@@ -202,7 +202,7 @@ def test_automatic_destinations_are_reaped_when_idle_and_empty_for_long() -> Non
     [
         ("queue/", Refusal.INVALID_DESTINATION),
         ("a", Refusal.INVALID_DESTINATION),
-        ("topic/a", Refusal.NOT_SUPPORTED),
+        ("temp-topic/a", Refusal.NOT_SUPPORTED),
         ("queue/mq.x", Refusal.NO_SUCH_DESTINATION),
     ],
 )

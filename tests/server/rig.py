@@ -26,6 +26,7 @@ from broker_core.stomp.sections import SERVER_COMMANDS
 from broker_core.store import BodyMissing
 from broker_core.store.memory import MemoryDatabase, MemoryStore
 from broker_core.store.memory_tables import Fault
+from broker_core.stomp.mapping import decode
 
 START = 1_000_000
 TURNS = 50
@@ -212,7 +213,7 @@ class Broker:
 
     async def start(self, limits: Limits | None = None) -> Broker:
         found = await self.store.recover()
-        self.engine = recover(found, limits or Limits(settings=Settings(redelivery_delay_ms=0)), "test")
+        self.engine = recover(found, limits or Limits(settings=Settings(redelivery_delay_ms=0)), "test", decode)
         self.clock = Clock(START, asyncio.get_running_loop().time())
         accounts: Any = self.accounts
         self.host = Host(

@@ -17,6 +17,16 @@ class Broken(AssertionError):
 
 
 @dataclass(eq=False)
+class Transaction:
+    """What a session did between BEGIN and its end."""
+
+    sent: list[Known] = field(default_factory=list)
+    settled: list[tuple[Subscription, list[Known]]] = field(default_factory=list)
+    ended: str = ""
+    """COMMIT or ABORT, once it is said."""
+
+
+@dataclass(eq=False)
 class Known:
     """One message, as its clients know it."""
 
@@ -40,6 +50,14 @@ class Known:
     ack_confirmed: set[str] = field(default_factory=set)
     nacks: int = 0
     nacks_confirmed: int = 0
+    within: Transaction | None = None
+    owed: tuple[str, ...] = ()
+    """Subscriptions of its topic that take it; of a queue: none, the address stands for it."""
+
+    @property
+    def places(self) -> tuple[str, ...]:
+        """Where it must come."""
+        return self.owed or (self.address,)
 
     @property
     def stored(self) -> bool:
@@ -54,6 +72,8 @@ class Subscription:
     address: str
     mode: str
     prefetch: int
+    durable: str = ""
+    """The subscription's name, on a topic."""
     open: bool = True
     outstanding: dict[str, Known] = field(default_factory=dict)
     orders: dict[tuple[object, ...], int] = field(default_factory=dict)
@@ -61,6 +81,11 @@ class Subscription:
     @property
     def auto(self) -> bool:
         return self.mode == "auto"
+
+    @property
+    def place(self) -> str:
+        """What a message is acknowledged to: a queue, or a subscription of a topic."""
+        return self.durable or self.address
 
 
 class Auditor:
@@ -88,19 +113,22 @@ class Auditor:
         self._require(body == message.body, f"{uid} came with another body than it was sent with")
         dead = at.address == DEAD
         self._require(dead or at.address == message.address, f"{uid} was sent to {message.address} and came from {at.address}")
+        self._require(dead or at.place in message.places, f"{uid} is not for {at.place}, it is for {message.places}")
+        within = message.within
+        self._require(within is None or within.ended == "COMMIT", f"{uid} came, and its transaction was not committed")
         if not message.excused:
             self._check_history(message, at, redelivered, headers, now)
-        message.seen.add(at.address)
-        message.acked.discard(at.address)
+        message.seen.add(at.place)
+        message.acked.discard(at.place)
         if not redelivered:
-            message.first_seen.add(at.address)
+            message.first_seen.add(at.place)
         if not (redelivered or dead):
             self._check_order(message, at)
         self._hold(message, at)
         return message
 
     def _check_history(self, message: Known, at: Subscription, redelivered: bool, headers: dict[str, str], now: int) -> None:
-        uid, address = message.uid, at.address
+        uid, address = message.uid, at.place
         self._require(redelivered or address not in message.first_seen, f"{uid} came from {address} a second time without its flag")
         self._require(address not in message.ack_confirmed, f"{uid} came back to {address}, its acknowledgement was confirmed")
         if address == DEAD:
@@ -129,12 +157,12 @@ class Auditor:
         at.orders[key] = message.order
 
     def _hold(self, message: Known, at: Subscription) -> None:
-        place = (at.address, message.uid)
+        place = (at.place, message.uid)
         holder = self._holders.get(place)
         held = holder is not None and holder.open and message.uid in holder.outstanding
         self._require(not held or bool(message.excused), f"{message.uid} is outstanding on {holder and holder.name} and came to {at.name}")
         if at.auto:
-            message.acked.add(at.address)
+            message.acked.add(at.place)
             return
         at.outstanding[message.uid] = message
         self._holders[place] = at
@@ -143,12 +171,12 @@ class Auditor:
     def missed(self, at: Subscription, uid: str) -> None:
         """It was written for a link that is gone; without acknowledgements that was its delivery."""
         if at.auto:
-            self.known[uid].acked.add(at.address)
+            self.known[uid].acked.add(at.place)
 
     # -- settling -------------------------------------------------------------------------------------------------------------------------
     def acks(self, at: Subscription, messages: Iterable[Known]) -> None:
         for message in messages:
-            message.acked.add(at.address)
+            message.acked.add(at.place)
             at.outstanding.pop(message.uid, None)
 
     def nacks(self, at: Subscription, messages: Iterable[Known]) -> None:
@@ -159,9 +187,39 @@ class Auditor:
     def settlement_confirmed(self, at: Subscription, messages: Iterable[Known], *, accepted: bool) -> None:
         for message in messages:
             if accepted:
-                message.ack_confirmed.add(at.address)
+                message.ack_confirmed.add(at.place)
             elif at.address != DEAD:
                 message.nacks_confirmed += 1
+
+    # -- transactions ---------------------------------------------------------------------------------------------------------------------
+    def ends(self, transaction: Transaction, how: str) -> None:
+        """COMMIT or ABORT is said. A roll-back is a failure of what was acknowledged within, and a COMMIT may be refused."""
+        transaction.ended = how
+        if how == "COMMIT":
+            for at, messages in transaction.settled:
+                for message in messages:
+                    message.nacks += at.address != DEAD
+        if how == "ABORT":
+            for at, messages in transaction.settled:
+                self.nacks(at, messages)
+                for message in messages:
+                    message.acked.discard(at.place)
+
+    def ended(self, transaction: Transaction) -> None:
+        """The receipt of its end."""
+        if transaction.ended == "COMMIT":
+            for message in transaction.sent:
+                message.confirmed = True
+            for at, messages in transaction.settled:
+                for message in messages:
+                    message.nacks -= at.address != DEAD
+        for at, messages in transaction.settled:
+            self.settlement_confirmed(at, messages, accepted=transaction.ended == "COMMIT")
+
+    def _check_whole(self, transaction: Transaction) -> None:
+        promised = [message for message in transaction.sent if message.stored and not message.excused]
+        seen = [message.uid for message in promised if message.seen or message.acked]
+        self._require(len(seen) in (0, len(promised)), f"of the transaction of {[m.uid for m in promised]} only {seen} came")
 
     # -- what takes promises away ---------------------------------------------------------------------------------------------------------
     def excuse(self, why: str, *, address: str | None = None, below: int = ASSURED + 1) -> None:
@@ -176,8 +234,14 @@ class Auditor:
     def check_end(self) -> None:
         """Everything was drained: what was promised has come to somebody."""
         for message in self.known.values():
+            if message.within is not None:
+                self._check_whole(message.within)
             promised = message.confirmed or (message.stored and bool(message.seen))
             if not promised or message.excused or message.level == BEST_EFFORT:
+                continue
+            if message.owed:
+                missing = [place for place in message.owed if place not in message.acked]
+                self._require(not missing, f"{message.uid} (level {message.level}) never came to {missing}")
                 continue
             ended = bool(message.acked)
             self._require(ended, f"{message.uid} (level {message.level}, to {message.address}, expires {message.expires}) is lost")

@@ -35,7 +35,7 @@ class Bodies:
 
 def _kept(cursor: Cursor) -> Iterator[int]:
     yield from (body.body for body in cursor.bodies.values())
-    waiting = [*cursor.ready, *(message for _, message in cursor.returned), *cursor.delayed.values()]
+    waiting = [*cursor.ready, *(message for _, message in cursor.returned), *cursor.delayed.values(), *cursor.reserved.values()]
     outstanding = [m for link in cursor.subscription.links.values() for m in link.unsettled.values() if m.header.lane == cursor.index]
     for message in [*(m for m in waiting if m.position not in cursor.skip), *outstanding]:
         if isinstance(message.body, StoredBody):

@@ -6,7 +6,7 @@ import asyncio
 from typing import TYPE_CHECKING
 
 from .audit import DEAD, RELIABLE
-from .session import Session
+from .session import DURABLES, TOPIC, Session
 
 if TYPE_CHECKING:
     from .term import Term
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 QUEUES = ("queue/a", "queue/b", "queue/c", "queue/d")
 """d is what operators purge and destroy."""
-ADDRESSES = (*QUEUES, DEAD)
+ADDRESSES = (*QUEUES, DEAD, *DURABLES)
 MODES = ("client-individual", "client-individual", "client", "auto")
 PRIORITIES = (1, 4, 4, 4, 9)
 POISON, STICKY, PLAIN = "p", "s", "m"
@@ -56,25 +56,30 @@ class Client:
             if not session.connected:
                 continue
             steps -= 1
+            if session.transaction is None and random.random() < 0.05:
+                session.begin()
             if consumes:
                 self._consume(session)
             if produces and len(session.receipts) < 20:
                 self._produce(session)
+            if session.transaction is not None and random.random() < 0.3:
+                session.end(commit=random.random() < 0.7)
 
     # -- producing ------------------------------------------------------------------------------------------------------------------------
     def _produce(self, session: Session) -> None:
         random = self.random
         if random.random() < 0.6:
             return
-        address = random.choice(QUEUES)
+        address = random.choice((*QUEUES, TOPIC) if self.world.founded else QUEUES)
         volatile = self.world.counts["commands"] % 600 < 150
         level = random.choice((0, 1, 1, 2, 3, 4)) if volatile else random.choice((3, 4, 4))
         priority = random.choice(PRIORITIES)
         for _ in range(random.choice((1, 1, 2, 4, 8))):
-            mark = random.choices((PLAIN, POISON, STICKY), (88, 6, 6))[0]
-            large = random.random() < (0.01 if level >= RELIABLE else 0.06)
+            plain = address == TOPIC or session.transaction is not None
+            mark = PLAIN if plain else random.choices((PLAIN, POISON, STICKY), (88, 6, 6))[0]
+            large = not plain and random.random() < (0.01 if level >= RELIABLE else 0.25 if address == "queue/d" else 0.06)
             size = 1100 + random.randrange(900) if large else 40 + random.randrange(260)
-            session.send(address, level, priority, self._expires(mark), size, mark, receipt=random.random() < 0.8)
+            session.send(address, level, priority, 0 if plain else self._expires(mark), size, mark, receipt=random.random() < 0.8)
 
     def _expires(self, mark: str) -> int:
         random = self.random
@@ -87,9 +92,10 @@ class Client:
         random = self.random
         open_ones = [name for name, subscription in session.subscriptions.items() if subscription.open]
         if len(open_ones) < 1 or (len(open_ones) < 3 and random.random() < 0.05):
-            address = random.choice((*QUEUES, *QUEUES, DEAD))
+            address = random.choice((*QUEUES, *QUEUES, DEAD, TOPIC, TOPIC) if self.world.founded else (*QUEUES, DEAD))
             mode = random.choice(MODES)
-            session.subscribe(address, mode, random.choice((1, 2, 5, 10, 50)))
+            durable = random.choice(list(DURABLES)) if address == TOPIC else ""
+            session.subscribe(address, mode, random.choice((1, 2, 5, 10, 50)), durable)
         elif random.random() < 0.02:
             session.unsubscribe(random.choice(open_ones))
         for entry in list(session.inbox):
@@ -103,7 +109,8 @@ class Client:
         if mark == STICKY and subscription.address != DEAD and random.random() < 0.99:
             return
         session.inbox.remove(entry)
-        accepted = random.random() < (0.95 if subscription.address == DEAD else 0.1 if mark == POISON else 0.93)
+        certain = subscription.address == TOPIC and message.nacks > 0
+        accepted = certain or random.random() < (0.95 if subscription.address == DEAD else 0.1 if mark == POISON else 0.93)
         session.settle(subscription, message, headers, accepted=accepted, receipt=random.random() < 0.5)
 
     # -- leaving --------------------------------------------------------------------------------------------------------------------------
@@ -121,19 +128,45 @@ class Client:
         session.cut(within_a_frame=manner > 0.8)
 
 
-class Drainer(Client):
-    """Takes everything from one address and acknowledges it."""
+class Founder(Client):
+    """Makes the durable subscriptions; nothing is sent to their topic before."""
 
-    def __init__(self, world: World, name: str, address: str) -> None:
+    async def run(self) -> None:
+        while not self.stopping and not self.world.founded:
+            term = self.world.serving()
+            if term is not None:
+                session = self._connect(term)
+                await self._found(session)
+                await self._leave(session)
+            await asyncio.sleep(0.010)
+
+    async def _found(self, session: Session) -> None:
+        while not session.connected and not session.closed:
+            await asyncio.sleep(0.005)
+        if session.closed:
+            return
+        for name in DURABLES:
+            session.subscribe(TOPIC, "client", 1, name, then=lambda name=name: self.world.found(name))
+        for _ in range(400):
+            if session.closed or self.world.founded:
+                return
+            await asyncio.sleep(0.010)
+
+
+class Drainer(Client):
+    """Takes everything from one queue, or durable subscription, and acknowledges it."""
+
+    def __init__(self, world: World, name: str, place: str) -> None:
         super().__init__(world, name)
-        self._address = address
+        self._durable = place if place in DURABLES else ""
+        self._address = TOPIC if self._durable else place
 
     async def _play(self, session: Session) -> None:
         subscribed = False
         while not session.closed and not self.stopping:
             await asyncio.sleep(0.010)
             if session.connected and not subscribed:
-                session.subscribe(self._address, "client-individual", 20)
+                session.subscribe(self._address, "client-individual", 20, self._durable)
                 subscribed = True
             for entry in list(session.inbox):
                 session.inbox.remove(entry)

@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from broker_core.engine import administration, dead, dispatch, engine, maintenance, paging, recovery, reporting, segments, settlement
-from broker_core.engine.effects import Confirmed, Effects
+from broker_core.engine import administration, dead, dispatch, engine, maintenance, paging, recovery, reporting, segments, settlement, transactions
+from broker_core.engine.effects import Confirmed, Effects, Outcome
 from broker_core.engine.progress import Progress
 from broker_core.server.host import Host
 
@@ -251,7 +251,51 @@ def bodies_on_disk_forgotten(plant: Plant) -> None:
     plant.put(administration, "_purge_cursor", purge)
 
 
+def aborted_sends_appear(plant: Plant) -> None:
+    """What a transaction sent is placed although it is rolled back."""
+    right = transactions.roll_back
+
+    def roll_back(shard: Any, transaction: Any, outcome: Any) -> None:
+        for send in transaction.sends:
+            transactions.accept(shard, transactions.obtain(shard, send.address), send.message)
+        right(shard, transaction, outcome)
+
+    plant.put(transactions, "roll_back", roll_back)
+
+
+def transaction_torn(plant: Plant) -> None:
+    """A commit leaves out the last of several sends."""
+    right = transactions._commit
+
+    def commit(shard: Any, transaction: Any) -> None:
+        if len(transaction.sends) > 1:
+            transaction.sends.pop()
+        right(shard, transaction)
+
+    plant.put(transactions, "_commit", commit)
+
+
+def reserved_forgotten(plant: Plant) -> None:
+    """What a transaction acknowledged stays reserved when it is rolled back."""
+    plant.put(transactions, "_unreserve", lambda _subscription, _message: False)
+
+
+def excluded_not_in_the_ledger(plant: Plant) -> None:
+    """What a selector left out is settled in memory only: after a recovery it is delivered."""
+    right = settlement.settle_accepted
+
+    def settle_accepted(shard: Any) -> None:
+        right(shard)
+        shard.batch.settled = [row for row in shard.batch.settled if row[4] is not Outcome.EXCLUDED]
+
+    plant.put(engine, "settle_accepted", settle_accepted)
+
+
 BUGS: tuple[Bug, ...] = (
+    aborted_sends_appear,
+    transaction_torn,
+    reserved_forgotten,
+    excluded_not_in_the_ledger,
     speak_before_write,
     sequence_reused,
     offered_mark_lost,

@@ -10,8 +10,18 @@ from broker_core.stomp.frames import Parser, serialise
 from broker_core.stomp.limits import Limits
 from broker_core.stomp.sections import SERVER_COMMANDS
 
-from .audit import Auditor, Known, Subscription
+from .audit import Auditor, Known, Subscription, Transaction
 from .wire import Wire
+
+TOPIC = "topic/t"
+DURABLES = {"t1": 0, "t2": 0, "t3": 5}
+"""Shared durable subscriptions of the topic, and the priority below which one does not take a message."""
+
+
+def owed(address: str, priority: int) -> tuple[str, ...]:
+    """The subscriptions that a message is for."""
+    return tuple(name for name, least in DURABLES.items() if priority >= least) if address == TOPIC else ()
+
 
 LEVELS = ("best-effort", "express", "reliable-np", "reliable", "assured")
 
@@ -27,6 +37,9 @@ class Session:
         """Messages that nobody has decided on."""
         self.subscriptions: dict[str, Subscription] = {}
         self.receipts: dict[str, Callable[[], None]] = {}
+        self.transaction: Transaction | None = None
+        """Begun and not ended."""
+        self._transactions = 0
         self.unconfirmed_sends: list[str] = []
         """Sends without a receipt of their own since the last DISCONNECT: that one's receipt covers them."""
         self._orders = self._receipt = 0
@@ -46,25 +59,53 @@ class Session:
     def send(self, address: str, level: int, priority: int, expires: int, size: int, mark: str, receipt: bool) -> None:
         uid = f"{mark}{self.name}.{self._orders}"
         body = (uid + " ").encode().ljust(size, b"x")
-        message = Known(uid, body, address, self.name, self._orders, level, priority, expires)
+        message = Known(uid, body, address, self.name, self._orders, level, priority, expires, within=self.transaction, owed=owed(address, priority))
         self._orders += 1
         self._auditor.sends(message)
         headers = [("destination", f"/{address}"), ("reliability", LEVELS[level]), ("priority", str(priority)), ("content-length", str(len(body)))]
         if expires:
             headers.append(("expires", str(expires)))
-        if receipt:
+        if self.transaction is not None:
+            self.transaction.sent.append(message)
+            headers.append(("transaction", self._name_of_transaction()))
+            if receipt:
+                headers.append(self._asks(lambda: None))
+        elif receipt:
             headers.append(self._asks(lambda: self._auditor.confirmed(uid)))
         else:
             self.unconfirmed_sends.append(uid)
         self._log(("send", uid, address))
         self._say("SEND", headers, body)
 
-    def subscribe(self, address: str, mode: str, prefetch: int) -> None:
+    def subscribe(self, address: str, mode: str, prefetch: int, durable: str = "", then: Callable[[], None] | None = None) -> None:
         self._receipt += 1
         name = str(self._receipt)
-        self.subscriptions[name] = Subscription(f"{self.name}/{name}", address, mode, prefetch if mode != "auto" else 1 << 30)
+        self.subscriptions[name] = Subscription(f"{self.name}/{name}", address, mode, prefetch if mode != "auto" else 1 << 30, durable)
         headers = [("id", name), ("destination", f"/{address}"), ("ack", mode), ("prefetch-count", str(prefetch))]
+        if durable:
+            headers += [("durable-subscription-name", durable), ("shared", "true")]
+        if durable and DURABLES[durable]:
+            headers.append(("selector", f"JMSPriority >= {DURABLES[durable]}"))
+        if then is not None:
+            headers.append(self._asks(then))
         self._say("SUBSCRIBE", headers)
+
+    # -- transactions ---------------------------------------------------------------------------------------------------------------------
+    def _name_of_transaction(self) -> str:
+        return f"t:{self._transactions}"
+
+    def begin(self) -> None:
+        self._transactions += 1
+        self.transaction = Transaction()
+        self._say("BEGIN", [("transaction", self._name_of_transaction())])
+
+    def end(self, *, commit: bool) -> None:
+        transaction, self.transaction = self.transaction, None
+        assert transaction is not None
+        how = "COMMIT" if commit else "ABORT"
+        self._log((how, self.name, [message.uid for message in transaction.sent]))
+        self._auditor.ends(transaction, how)
+        self._say(how, [("transaction", self._name_of_transaction()), self._asks(lambda: self._auditor.ended(transaction))])
 
     def unsubscribe(self, name: str) -> None:
         """What was outstanding is the broker's again as soon as it reads this."""
@@ -80,10 +121,14 @@ class Session:
             uids = list(at.outstanding)
             settled = [at.outstanding[uid] for uid in uids[: uids.index(message.uid) + 1]]
             self.inbox = [entry for entry in self.inbox if entry[0] is not at or entry[1] not in settled]
+        within = self.transaction if accepted else None
         (self._auditor.acks if accepted else self._auditor.nacks)(at, settled)
         old = [("message-id", headers["message-id"]), ("subscription", headers["subscription"])]
         named = [("id", headers["ack"])] if self.version == "1.2" else old
-        if receipt:
+        if within is not None:
+            within.settled.append((at, settled))
+            named.append(("transaction", self._name_of_transaction()))
+        elif receipt:
             named.append(self._asks(lambda: self._auditor.settlement_confirmed(at, settled, accepted=accepted)))
         self._log(("ack" if accepted else "nack", [m.uid for m in settled]))
         self._say("ACK" if accepted else "NACK", named)

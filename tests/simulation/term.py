@@ -22,6 +22,7 @@ from broker_core.server.listening import Node
 from broker_core.server.metrics import Metrics
 from broker_core.server.space import Space
 from broker_core.stomp.limits import Limits as StompLimits
+from broker_core.stomp.mapping import decode
 
 from .bodies import Bodies
 from .slow_store import SlowStore
@@ -50,7 +51,10 @@ LIMITS = Limits(
     expiry_rows=4,
     compact_below=0.35,
 )
-STOMP_LIMITS = StompLimits(large_body_octets=1024, part_octets_max=512, unconfirmed_max=12, unconfirmed_octets_max=6000, sections_max=8)
+OPEN = frozenset(("queue", "topic"))
+STOMP_LIMITS = StompLimits(
+    large_body_octets=1024, part_octets_max=512, unconfirmed_max=12, unconfirmed_octets_max=6000, sections_max=8, kinds=OPEN, transactions=True
+)
 
 
 @contextmanager
@@ -139,7 +143,7 @@ class Term:
 
     async def _recover(self) -> None:
         found = await self.store.recover()
-        self.engine = Watched(recover(found, LIMITS, found.instance), self.counts, self.log)
+        self.engine = Watched(recover(found, LIMITS, found.instance, decode), self.counts, self.log)
         clock = Clock(self._clock_ms, self._began)
         clock.not_before(self.engine.shard.now)
         self.space = Space(None, 0)

@@ -17,9 +17,10 @@ from broker_core.store import CommitLost
 from broker_core.store.memory import MemoryDatabase
 
 from .audit import RELIABLE, Auditor, Broken
-from .clients import ADDRESSES, Client, Drainer
+from .clients import ADDRESSES, Client, Drainer, Founder
 from .faults import Faults
 from .loop import VirtualLoop, virtual_time
+from .session import DURABLES
 from .slow_store import SlowStore
 from .term import SETTINGS, Term, eager_reports
 
@@ -40,6 +41,7 @@ MUST_HAPPEN = (
     "failures",
     "settled UNDELIVERABLE",
     "settled EXPIRED",
+    "settled EXCLUDED",
     "kills",
 )
 
@@ -64,6 +66,7 @@ class World:
         self.database = MemoryDatabase(self.faults.choose, "sim")
         self.term: Term | None = None
         self.ended = False
+        self._found: set[str] = set()
         self._digest = hashlib.blake2b(digest_size=16)
         self._stores = self.random("stores")
         self.events: list[object] | None = None
@@ -87,6 +90,14 @@ class World:
     def serving(self) -> Term | None:
         return self.term if self.term is not None and self.term.serving else None
 
+    @property
+    def founded(self) -> bool:
+        """The topic has all its durable subscriptions."""
+        return len(self._found) == len(DURABLES)
+
+    def found(self, name: str) -> None:
+        self._found.add(name)
+
     # -- the life of nodes ----------------------------------------------------------------------------------------------------------------
     async def _serve(self) -> None:
         """Term after term. Whatever ends one but CommitLost is a bug."""
@@ -104,7 +115,7 @@ class World:
 
     async def play(self) -> None:
         serving = asyncio.create_task(self._serve())
-        clients = [Client(self, f"c{number}") for number in range(5)]
+        clients = [Founder(self, "f"), *(Client(self, f"c{number}") for number in range(5))]
         playing = [asyncio.create_task(client.run()) for client in clients]
         troubling = asyncio.create_task(self.faults.run())
         await self._until(self._has_happened, [serving, troubling, *playing], 3600.0)

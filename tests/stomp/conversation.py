@@ -21,6 +21,8 @@ INSTANCE = "node1"
 LINK = PEER * 65536 + 1
 """The engine's number of a connection's first subscription."""
 Cut = Callable[[bytes], list[bytes]]
+OPEN = Limits(kinds=frozenset(("queue", "topic")), transactions=True)
+"""With everything offered that the machine can."""
 SMALL = Limits(header_octets_max=200, headers_max=5, line_octets_max=60, body_octets_max=1000, large_body_octets=100, part_octets_max=150)
 
 
@@ -164,9 +166,9 @@ def connected(cut: Cut, version: str = "1.2", limits: Limits | None = None) -> C
     return client
 
 
-def subscribed(cut: Cut, mode: bytes, version: str = "1.2") -> Client:
+def subscribed(cut: Cut, mode: bytes, version: str = "1.2", limits: Limits | None = None) -> Client:
     """A client with subscription 0 and five messages, numbered 100 to 104, delivered to it."""
-    client = connected(cut, version)
+    client = connected(cut, version, limits)
     client.is_delivered(client.subscribes(mode), *[message(sequence=100 + n) for n in range(5)])
     client.octets()
     return client

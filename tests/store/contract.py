@@ -21,6 +21,7 @@ from broker_core.engine.effects import (
     PositionsWanted,
     SegmentClosed,
     SubscriptionDefined,
+    SubscriptionDestroyed,
     SweepRetained,
 )
 from broker_core.engine.message import Encoding, Header, Message, Reliability, StoredBody
@@ -517,6 +518,19 @@ class RecoveryContract:
         assert found.subscriptions == [SubscriptionDefined(1, 1)]
         assert (found.last_destination, found.last_subscription) == (3, 3)
         assert (found.checkpoint.lanes, found.checkpoint.cursors, found.checkpoint.counters) == ([], [], [])
+
+    async def test_durable_subscriptions_come_back_as_they_were_made_until_they_are_ended(self, rig: Rig) -> None:
+        store = await rig.open()
+        await store.recover()
+        await store.commit(define(1, 1))
+        kept = SubscriptionDefined(2, 1, "it's \\ ü", "me", False, "a = 'b' AND c LIKE '%\\'", True)
+        await store.commit(commit(2, definitions=[kept, SubscriptionDefined(3, 1, "s", "", True, "", False)]))
+        await store.checkpoint(Checkpoint(2, 1, 1, cursors=[(2, 4, 7, 7), (3, 4, 5, 5)], blocks=[(3, 4, 1, b"\1")], failures=[(3, 4, 6, 1)]))
+        await store.commit(commit(3, definitions=[SubscriptionDestroyed(3)]))
+        found = await (await rig.open()).recover()
+        assert found.subscriptions == [SubscriptionDefined(1, 1), kept]
+        assert found.last_subscription == 3
+        assert (found.checkpoint.cursors, found.checkpoint.blocks, found.checkpoint.failures) == ([(2, 4, 7, 7)], [], [])
 
     async def test_the_open_segment_is_known_without_counting(self, rig: Rig) -> None:
         store = await rig.open()

@@ -153,6 +153,9 @@ CREATE TABLE surety.subscription (
     destination int4 NOT NULL,
     name text NOT NULL,
     client_id text NOT NULL,
+    shared boolean NOT NULL,
+    selector text NOT NULL,
+    no_local boolean NOT NULL,
     destroyed_at timestamptz,
     PRIMARY KEY (shard, subscription)
 );

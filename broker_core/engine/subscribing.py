@@ -1,0 +1,223 @@
+"""Consumers come and go: the links of queues, the subscriptions of topics (JMS 6.11, checklist items 40 to 46 and 91 to 98)."""
+
+from __future__ import annotations
+
+from .accounting import discard, discard_body
+from .commands import Attach, Detach, Unsubscribe
+from .destination import Destination
+from .dispatch import settle_presettled
+from .effects import Confirmed, Outcome, Refused, SubscriptionDefined, SubscriptionDestroyed
+from .link import Link, Peer
+from .message import VOLATILE
+from .placing import obtain, why_not_create
+from .refusal import Refusal
+from .settlement import feed, release_all
+from .shard import Shard
+from .subscription import Cursor, Group, Subscription
+
+
+# -- links --------------------------------------------------------------------------------------------------------------------------
+def attach(shard: Shard, command: Attach) -> None:
+    peer = shard.peers.get(command.peer)
+    if peer is None:
+        return  # it was lost while this waited behind a large body: there is nobody to deliver to, and nobody to tell
+    refusal = Refusal.LINK_IN_USE if command.link in shard.links else None
+    if refusal is None and command.address not in shard.destinations:
+        refusal = why_not_create(shard, command.address)
+    if refusal is None:
+        refusal = _why_not_subscribe(shard, peer, command)
+    if refusal is not None:
+        shard.batch.outputs.append(Refused(command.peer, command.token, refusal, command.address, command.link))
+        return
+    destination = obtain(shard, command.address)
+    subscription = _subscription(shard, peer, destination, command) if destination.is_topic else destination.subscriptions[0]
+    link = Link(command.link, peer, subscription, command.credit, command.replenish, command.presettled)
+    if destination.is_topic and not subscription.links:
+        destination.receivers.append(subscription)
+    shard.links[link.number] = peer.links[link.number] = subscription.links[link.number] = link
+    shard.watched[destination] = None
+    feed(shard, link)
+    if command.token is not None:
+        shard.batch.outputs.append(Confirmed(command.peer, command.token))
+
+
+def detach(shard: Shard, command: Detach) -> None:
+    link = shard.links.get(command.link)
+    if link is None or link.peer.number != command.peer:
+        shard.batch.outputs.append(Refused(command.peer, command.token, Refusal.NO_SUCH_LINK, link=command.link))
+        return
+    close(shard, link)
+    if command.token is not None:
+        shard.batch.outputs.append(Confirmed(command.peer, command.token))
+
+
+def close(shard: Shard, link: Link) -> None:
+    """What it held comes back; with its last consumer a subscription that is not durable ends."""
+    subscription = link.subscription
+    del shard.links[link.number], link.peer.links[link.number], subscription.links[link.number]
+    if link.hungry:
+        subscription.hungry.remove(link)
+    if link.presettled:
+        settle_presettled(shard)
+    release_all(shard, link)
+    destination = subscription.destination
+    shard.watched[destination] = None
+    if subscription.links:
+        return
+    subscription.idle_since = shard.now
+    if not any(s.links for s in destination.receivers):
+        destination.idle_since = shard.now
+    if destination.is_topic:
+        destination.receivers.remove(subscription)
+        if not subscription.durable:
+            end(shard, subscription)
+
+
+# -- subscriptions of topics ----------------------------------------------------------------------------------------------------------
+def _why_not_subscribe(shard: Shard, peer: Peer, command: Attach) -> Refusal | None:
+    if not command.name:
+        return None
+    if not command.shared and not peer.client_id:
+        return Refusal.CLIENT_ID_REQUIRED
+    known = shard.named.get((peer.client_id, command.name))
+    if known is None or not known.links:
+        return None
+    same = known.shared and command.shared and _is_as_asked(known, command)
+    return None if same else Refusal.SUBSCRIPTION_IN_USE
+
+
+def _is_as_asked(known: Subscription, command: Attach) -> bool:
+    return (
+        known.destination.address == command.address
+        and known.wanted == command.wanted
+        and known.durable == command.durable
+    )
+
+
+def _subscription(shard: Shard, peer: Peer, destination: Destination, command: Attach) -> Subscription:
+    """The one of this name if it is as asked; one that is not is redefined (JMS 6.11.3): what it kept is discarded, as its client ended it."""
+    key = peer.client_id, command.name
+    known = shard.named.get(key) if command.name else None
+    if known is not None:
+        if _is_as_asked(known, command):
+            if known.shared != command.shared:
+                known.shared = command.shared
+                shard.batch.definitions += [definition(known)] if known.durable else []
+            return known
+        end(shard, known)
+    shard.last_subscription += 1
+    subscription = Subscription(
+        shard.last_subscription, destination, command.name, peer.client_id,
+        durable=command.durable, shared=command.shared, wanted=command.wanted,
+    )  # fmt: skip
+    begin(shard, subscription)
+    return subscription
+
+
+def begin(shard: Shard, subscription: Subscription) -> None:
+    """From now on: what was sent before is not for it, and the ledger says so."""
+    destination = subscription.destination
+    batch = shard.batch
+    if subscription.durable:
+        batch.definitions.append(definition(subscription))
+    register(shard, subscription)
+    for lane in destination.lanes:
+        if lane is not None and lane.tail:
+            cursor = subscription.cursor(lane)
+            cursor.progress.settle(0, lane.tail - 1)
+            cursor.loaded = lane.tail
+            shard.change(cursor)
+            if cursor.durable:
+                batch.settled.append((subscription.number, lane.index, 0, lane.tail - 1, Outcome.EXCLUDED))
+
+
+def definition(subscription: Subscription) -> SubscriptionDefined:
+    selector = subscription.wanted.selector
+    return SubscriptionDefined(
+        subscription.number, subscription.destination.number, subscription.name, subscription.client_id, subscription.shared,
+        selector.text if selector else "", bool(subscription.wanted.sender),
+    )  # fmt: skip
+
+
+def register(shard: Shard, subscription: Subscription) -> None:
+    """Make it known to its destination and to the shard."""
+    destination = subscription.destination
+    destination.subscriptions.append(subscription)
+    shard.subscriptions[subscription.number] = subscription
+    if not destination.is_topic:
+        destination.receivers.append(subscription)
+        return
+    for lane in destination.lanes:
+        if lane is not None:
+            subscription.cursor(lane)
+    group = destination.groups.setdefault(subscription.wanted, Group(subscription.wanted))
+    group.members[subscription.number] = subscription
+    group.durables += subscription.durable
+    if subscription.name:
+        shard.named[subscription.client_id, subscription.name] = subscription
+
+
+def unsubscribe(shard: Shard, command: Unsubscribe) -> None:
+    peer = shard.peers.get(command.peer)
+    subscription = shard.named.get((peer.client_id, command.name)) if peer else None
+    refusal = Refusal.NO_SUCH_SUBSCRIPTION if subscription is None else Refusal.SUBSCRIPTION_IN_USE if subscription.links else None
+    if refusal is not None:
+        shard.batch.outputs.append(Refused(command.peer, command.token, refusal, command.name))
+        return
+    assert subscription is not None
+    end(shard, subscription)
+    if command.token is not None:
+        shard.batch.outputs.append(Confirmed(command.peer, command.token))
+
+
+def end(shard: Shard, subscription: Subscription) -> None:
+    """Without consumers, for good. What it kept is discarded, never to the dead message queue (checklist item 76)."""
+    destination = subscription.destination
+    _give_back_octets(subscription)
+    for cursor in subscription.order:
+        _forget(shard, cursor)
+    destination.subscriptions.remove(subscription)
+    group = destination.groups[subscription.wanted]
+    del group.members[subscription.number]
+    group.durables -= subscription.durable
+    if not group.members:
+        del destination.groups[subscription.wanted]
+    del shard.subscriptions[subscription.number]
+    if subscription.name:
+        del shard.named[subscription.client_id, subscription.name]
+    shard.batch.dirty.pop(subscription, None)
+    shard.batch.touched[destination] = None
+    if subscription.durable:
+        shard.batch.definitions.append(SubscriptionDestroyed(subscription.number))
+    if not destination.depth:
+        destination.octets = destination.octets_volatile = 0
+
+
+def _give_back_octets(subscription: Subscription) -> None:
+    """Sizes of what lies on disk are not known one by one: the average of the destination's messages stands for them."""
+    destination, depth = subscription.destination, subscription.depth
+    total = destination.depth
+    if not total:
+        return
+    octets = destination.octets * depth // total
+    destination.octets -= octets
+    stored = sum(cursor.depth for cursor in subscription.order if cursor.durable)
+    destination.octets_volatile = min(max(destination.octets_volatile - octets * (depth - stored) // depth if depth else 0, 0), destination.octets)
+
+
+def _forget(shard: Shard, cursor: Cursor) -> None:
+    """Empty it; timers and reads that still name it find everything settled."""
+    if cursor.index >= VOLATILE:
+        for message in [*cursor.ready, *(m for _, m in cursor.returned), *cursor.delayed.values(), *cursor.reserved.values()]:
+            if message.position not in cursor.skip:
+                discard_body(shard, message)
+        for body in cursor.bodies.values():
+            discard(shard, body)
+    shard.memory -= cursor.octets
+    cursor.octets = 0
+    for kept in (cursor.ready, cursor.returned, cursor.expiring, cursor.missing, cursor.delayed, cursor.skip, cursor.bodies, cursor.failures, cursor.reserved):
+        kept.clear()
+    cursor.accepted, cursor.excluded = [], []
+    shard.batch.settling.pop(cursor, None)
+    if cursor.lane.tail:
+        cursor.progress.settle(0, cursor.lane.tail - 1)

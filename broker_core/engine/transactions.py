@@ -1,0 +1,209 @@
+"""Local transactions: sends and acknowledgements of one peer, done together or not at all, whatever their destinations and levels
+(JMS 6.2.7, checklist items 64 to 66 and 122).
+
+Until the commit a transaction's sends are nowhere (R3), and what it acknowledged is reserved: settled for nobody, delivered to nobody. The commit
+places and settles everything within one batch, so one transaction of the database makes it durable. Nothing of it survives a crash before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from itertools import takewhile
+
+from .accounting import discard_body
+from .commands import Begin, End, Send, Settle, Transacted
+from .effects import Confirmed, Outcome, Refused
+from .link import Transaction
+from .message import Message
+from .placing import obtain
+from .refusal import Refusal
+from .sending import accept, why_not
+from .settlement import acknowledge, come_back, fail, feed, give_up
+from .shard import Shard
+from .subscription import Subscription
+
+
+SEND_OCTETS = 512
+"""What a waiting send takes beside its own octets: else a million empty messages would count as nothing."""
+
+
+def begin(shard: Shard, command: Begin) -> None:
+    peer = shard.peers.get(command.peer)
+    if peer is None:
+        return
+    if command.transaction in peer.transactions:
+        _refuse(shard, command, Refusal.TRANSACTION_EXISTS)
+    elif len(peer.transactions) >= shard.limits.transactions_max:
+        _refuse(shard, command, Refusal.TRANSACTION_TOO_LARGE, f"more than {shard.limits.transactions_max} at a time on one connection")
+    else:
+        peer.transactions[command.transaction] = Transaction(shard.now + shard.limits.transaction_ms_max)
+        _confirm(shard, command)
+
+
+def transacted(shard: Shard, command: Transacted) -> None:
+    """A send or a settlement that waits for its transaction's end."""
+    peer = shard.peers.get(command.peer)
+    transaction = peer.transactions.get(command.transaction) if peer else None
+    work = command.work
+    if transaction is None or transaction.ends_at <= shard.now:
+        if isinstance(work, Send):
+            discard_body(shard, work.message)
+        _refuse(shard, command, Refusal.NO_SUCH_TRANSACTION if transaction is None else Refusal.TRANSACTION_TIMED_OUT)
+    elif isinstance(work, Send):
+        _send(shard, transaction, command, work)
+    else:
+        _settle(shard, transaction, command, work)
+
+
+def _send(shard: Shard, transaction: Transaction, command: Transacted, send: Send) -> None:
+    refusal = why_not(shard, send.address)
+    limits, size = shard.limits, send.message.size + SEND_OCTETS
+    if transaction.octets + size > limits.transaction_octets_max or shard.transacted + size > limits.memory_octets or _is_full(shard, transaction):
+        refusal = refusal or Refusal.TRANSACTION_TOO_LARGE
+    if refusal is not None:
+        discard_body(shard, send.message)
+        _refuse_part(shard, transaction, command, refusal, send.address)
+        return
+    transaction.sends.append(send)
+    transaction.octets += size
+    shard.transacted += size
+    _confirm(shard, command)
+
+
+def _settle(shard: Shard, transaction: Transaction, command: Transacted, settle: Settle) -> None:
+    link = shard.links.get(settle.link)
+    if link is None or link.peer.number != settle.peer:
+        _refuse_part(shard, transaction, command, Refusal.NO_SUCH_LINK)
+        return
+    if _is_full(shard, transaction):
+        _refuse_part(shard, transaction, command, Refusal.TRANSACTION_TOO_LARGE)
+        return
+    tags = list(takewhile(lambda tag: tag <= settle.upto, link.unsettled)) if settle.upto else settle.tags
+    messages = [link.unsettled.pop(tag) for tag in tags if tag in link.unsettled]
+    for message in messages:
+        cursor = link.subscription.cursors[message.header.lane]
+        assert cursor is not None
+        cursor.reserved[message.position] = message
+        link.octets -= message.size
+    if messages:
+        transaction.settles.append((link.subscription, settle.outcome, messages))
+        transaction.settled += len(messages)
+    if link.replenish:
+        link.credit += len(messages)
+    feed(shard, link)
+    if len(messages) < len(tags) or not messages:
+        _refuse(shard, command, Refusal.NO_SUCH_DELIVERY)  # settled twice: there is nothing left to do
+    else:
+        _confirm(shard, command)
+
+
+def _is_full(shard: Shard, transaction: Transaction) -> bool:
+    return len(transaction.sends) + transaction.settled >= shard.limits.transaction_messages_max
+
+
+def end(shard: Shard, command: End) -> None:
+    """A commit does all of it, or nothing: what cannot be done now rolls the transaction back. After an abort the sends never were; what was
+    acknowledged comes back, flagged, and that counts as a failure (R9)."""
+    peer = shard.peers.get(command.peer)
+    if peer is None:
+        return
+    transaction = peer.transactions.pop(command.transaction, None)
+    if transaction is None:
+        _refuse(shard, command, Refusal.NO_SUCH_TRANSACTION)
+        return
+    shard.transacted -= transaction.octets
+    if not command.commit:
+        roll_back(shard, transaction, Outcome.FAILED)
+        _confirm(shard, command)
+        return
+    refusal, detail = _why_not_commit(shard, transaction)
+    if refusal is not None:
+        roll_back(shard, transaction, Outcome.FAILED)
+        _refuse(shard, command, refusal, detail)
+        return
+    _commit(shard, transaction)
+    _confirm(shard, command)
+
+
+def places(shard: Shard, command: End) -> bool:
+    """Whether this is a commit that places messages: it takes space in the store."""
+    peer = shard.peers.get(command.peer)
+    transaction = peer.transactions.get(command.transaction) if peer and command.commit else None
+    return transaction is not None and bool(transaction.sends)
+
+
+def _why_not_commit(shard: Shard, transaction: Transaction) -> tuple[Refusal | None, str]:
+    if transaction.ends_at <= shard.now:
+        return Refusal.TRANSACTION_TIMED_OUT, ""
+    if transaction.refusal is not None:
+        return transaction.refusal, ""
+    for address in dict.fromkeys([send.address for send in transaction.sends]):
+        if (refusal := why_not(shard, address)) is not None:
+            return refusal, address
+    return None, ""
+
+
+def _commit(shard: Shard, transaction: Transaction) -> None:
+    shard.batch.synchronous = True  # R10: a transaction's outcome
+    for subscription, outcome, messages in transaction.settles:
+        held = [message for message in messages if _unreserve(subscription, message)]
+        if outcome is Outcome.ACCEPTED:
+            acknowledge(shard, subscription, held)
+        else:
+            for message in held:
+                give_up(shard, subscription, message, outcome)
+    for send in transaction.sends:
+        accept(shard, obtain(shard, send.address), send.message)
+
+
+def roll_back(shard: Shard, transaction: Transaction, outcome: Outcome) -> None:
+    """`outcome`: FAILED if the client rolled back, RELEASED if it is gone: that is no failure of the message."""
+    for send in transaction.sends:
+        discard_body(shard, send.message)
+    for subscription, _, messages in transaction.settles:
+        for message in messages:
+            if _unreserve(subscription, message):
+                cursor = subscription.cursors[message.header.lane]
+                assert cursor is not None
+                if outcome is Outcome.FAILED:
+                    fail(shard, cursor, message)
+                else:
+                    come_back(shard, cursor, message)
+
+
+def roll_back_all(shard: Shard, transactions: Iterable[Transaction]) -> None:
+    """Their peer is gone."""
+    for transaction in transactions:
+        shard.transacted -= transaction.octets
+        roll_back(shard, transaction, Outcome.RELEASED)
+
+
+def time_out(shard: Shard) -> None:
+    """Give back what transactions hold that nobody has ended in time; their names stay known until their peers use them."""
+    for peer in shard.peers.values():
+        for transaction in peer.transactions.values():
+            if transaction.ends_at <= shard.now:
+                shard.transacted -= transaction.octets
+                roll_back(shard, transaction, Outcome.FAILED)
+                transaction.sends, transaction.settles, transaction.octets = [], [], 0
+
+
+def _unreserve(subscription: Subscription, message: Message) -> bool:
+    """False if the subscription ended meanwhile, or its destination did."""
+    cursor = subscription.cursors[message.header.lane]
+    return cursor is not None and cursor.reserved.pop(message.position, None) is message
+
+
+def _refuse_part(shard: Shard, transaction: Transaction, command: Transacted, refusal: Refusal, detail: str = "") -> None:
+    """Clients say COMMIT before they hear of this: without a part the whole must not be done."""
+    transaction.refusal = refusal
+    _refuse(shard, command, refusal, detail)
+
+
+def _confirm(shard: Shard, command: Begin | Transacted | End) -> None:
+    if command.token is not None:
+        shard.batch.outputs.append(Confirmed(command.peer, command.token))
+
+
+def _refuse(shard: Shard, command: Begin | Transacted | End, refusal: Refusal, detail: str = "") -> None:
+    shard.batch.outputs.append(Refused(command.peer, command.token, refusal, detail))

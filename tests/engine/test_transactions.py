@@ -1,0 +1,244 @@
+"""Local transactions: together or not at all (checklist items 60 to 64 and 122)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from broker_core.engine import commands as c
+from broker_core.engine.effects import Outcome, Output
+from broker_core.engine.message import Encoding, Header, Message
+from broker_core.engine.refusal import Refusal
+from tests.engine.rig import ASSURED, DEAD, EXPRESS, QUEUE, Bench
+
+TX = b"tx"
+OTHER = "queue/other"
+
+
+def begin(b: Bench, name: bytes = TX) -> list[Output]:
+    b.apply(c.Begin(1, name, "begun"))
+    return b.flush()
+
+
+def send(b: Bench, *bodies: str, address: str = QUEUE, level=ASSURED, size: int = 10) -> list[Output]:
+    for body in bodies:
+        message = Message(Header(b"", 4, level, 0, Encoding.STOMP), body.encode(), size)
+        b.apply(c.Transacted(1, TX, c.Send(1, None, address, message), "sent"))
+    return b.flush()
+
+
+def settle(b: Bench, *tags: int, upto: int = 0, outcome: Outcome = Outcome.ACCEPTED) -> list[Output]:
+    b.apply(c.Transacted(1, TX, c.Settle(1, 1, list(tags), upto, outcome), "settled"))
+    return b.flush()
+
+
+def end(b: Bench, commit: bool = True) -> list[Output]:
+    b.apply(c.End(1, TX, commit, "ended"))
+    return b.flush()
+
+
+def held(messages: list[Message]) -> list[tuple[int, bool, int]]:
+    return [(message.position, message.redelivered, message.failures) for message in messages]
+
+
+# -- together -----------------------------------------------------------------------------------------------------------------------------
+def test_nothing_is_seen_before_the_commit_and_all_of_it_in_one_commit_of_the_store() -> None:
+    b = Bench()
+    b.attach()
+    b.attach(2, address=OTHER)
+    begin(b)
+    assert b.confirmed(send(b, "a", "b")) == ["sent", "sent"]
+    send(b, "c", address=OTHER, level=EXPRESS)
+    assert (b.depth(), b.depth(OTHER)) == (0, 0)
+    commits = b.engine.shard.commit_number
+    assert sorted(b.bodies(end(b))) == ["a", "b", "c"]
+    assert b.engine.shard.commit_number == commits + 1
+
+
+def test_acknowledgements_count_at_the_commit() -> None:
+    b = Bench()
+    b.attach()
+    b.send("a", "b", "c")
+    begin(b)
+    settle(b, upto=2)
+    assert b.depth() == 3
+    end(b)
+    assert b.depth() == 1
+    b.start()
+    assert b.attach() == ["c"]
+
+
+def test_a_crash_before_the_commit_leaves_nothing_of_it() -> None:
+    b = Bench()
+    b.attach()
+    b.send("a")
+    begin(b)
+    settle(b, 1)
+    send(b, "new")
+    b.start()
+    b.apply(c.Attach(1, 1, QUEUE, credit=10))
+    assert held(b.delivered(b.flush())) == [(0, True, 0)]
+
+
+def test_an_abort_forgets_the_sends_and_brings_back_what_was_acknowledged_flagged_as_a_failure() -> None:
+    b = Bench()
+    b.attach()
+    b.send("a")
+    begin(b)
+    settle(b, 1)
+    send(b, "new")
+    assert held(b.delivered(end(b, commit=False))) == [(0, True, 1)]
+    assert b.depth() == 1
+
+
+def test_what_a_transaction_acknowledged_is_nobody_elses_meanwhile() -> None:
+    b = Bench()
+    b.attach()
+    b.send("a", "b")
+    begin(b)
+    settle(b, 1)
+    assert b.attach(2) == []
+    assert b.control("purge", QUEUE)["purged"] == 0
+    b.settle(upto=2)
+    assert b.depth() == 1
+    assert b.confirmed(end(b)) == ["ended"]
+    assert b.depth() == 0
+
+
+def test_a_consumer_may_close_before_its_transaction_commits() -> None:
+    b = Bench()
+    b.attach()
+    b.send("a")
+    begin(b)
+    settle(b, 1)
+    b.apply(c.Detach(1, 1))
+    b.flush()
+    assert b.confirmed(end(b)) == ["ended"]
+    assert b.depth() == 0
+
+
+def test_what_a_lost_peers_transactions_held_comes_back_and_is_no_failure() -> None:
+    b = Bench()
+    b.apply(c.Open(2, "guest"))
+    b.attach()
+    b.send("a")
+    begin(b)
+    settle(b, 1)
+    send(b, "new")
+    b.apply(c.PeerLost(1), c.Attach(2, 9, QUEUE, credit=10))
+    assert held(b.delivered(b.flush())) == [(0, True, 0)]
+    assert b.depth() == 1
+
+
+def test_a_negative_acknowledgement_counts_at_the_commit_too() -> None:
+    b = Bench()
+    b.attach()
+    b.send("a")
+    begin(b)
+    assert b.delivered(settle(b, 1, outcome=Outcome.FAILED)) == []
+    assert held(b.delivered(end(b))) == [(0, True, 1)]
+
+
+def test_credit_comes_back_with_the_acknowledgement_so_that_a_transaction_may_be_longer_than_the_prefetch() -> None:
+    b = Bench()
+    b.attach(credit=1)
+    b.send("a", "b", "c")
+    begin(b)
+    for tag in (1, 2):
+        assert len(b.delivered(settle(b, tag))) == 1
+    settle(b, 3)
+    end(b)
+    assert b.depth() == 0
+
+
+def test_a_message_that_fails_in_too_many_transactions_is_dead() -> None:
+    b = Bench()
+    b.control("create", QUEUE, redelivery_max=1, redelivery_delay_ms=0)
+    b.attach()
+    b.send("a")
+    for tag in (1, 2):
+        begin(b)
+        settle(b, tag)
+        end(b, commit=False)
+    assert (b.depth(), b.depth(DEAD)) == (0, 1)
+
+
+# -- not at all ---------------------------------------------------------------------------------------------------------------------------
+def test_a_commit_that_cannot_be_done_rolls_everything_back() -> None:
+    b = Bench()
+    b.attach()
+    b.send("a")
+    b.control("create", OTHER)
+    begin(b)
+    settle(b, 1)
+    send(b, "b", address="queue/third")
+    send(b, "c", address=OTHER)
+    b.control("pause", OTHER, direction="PRODUCERS")
+    outputs = end(b)
+    assert b.refused(outputs) == [Refusal.DESTINATION_PAUSED]
+    assert held(b.delivered(outputs)) == [(0, True, 1)]
+    assert "queue/third" not in b.engine.shard.destinations
+
+
+@pytest.mark.parametrize("work", [c.Send(1, None, QUEUE, Message(Header(b"", 4, ASSURED), b"m", 10)), c.Settle(1, 1, [1])])
+def test_work_for_a_transaction_that_has_not_begun_is_refused(work: Any) -> None:
+    b = Bench()
+    b.attach()
+    b.send("a")
+    b.apply(c.Transacted(1, TX, work))
+    assert b.refused(b.flush()) == [Refusal.NO_SUCH_TRANSACTION]
+    assert b.refused(end(b)) == [Refusal.NO_SUCH_TRANSACTION]
+
+
+def test_a_name_is_free_again_when_its_transaction_has_ended() -> None:
+    b = Bench()
+    begin(b)
+    assert b.refused(begin(b)) == [Refusal.TRANSACTION_EXISTS]
+    end(b)
+    assert b.confirmed(begin(b)) == ["begun"]
+
+
+def test_transactions_are_bounded_in_number_messages_and_octets() -> None:
+    b = Bench(transactions_max=1, transaction_messages_max=2, transaction_octets_max=2000)
+    begin(b)
+    assert b.refused(begin(b, b"second")) == [Refusal.TRANSACTION_TOO_LARGE]
+    assert b.refused(send(b, "a", size=1500)) == [Refusal.TRANSACTION_TOO_LARGE]
+    end(b, commit=False)
+    begin(b)
+    assert b.refused(send(b, "a", "b", "c")) == [Refusal.TRANSACTION_TOO_LARGE]
+
+
+def test_a_transaction_of_which_a_part_was_refused_cannot_be_committed() -> None:
+    b = Bench()
+    b.control("create", OTHER)
+    b.control("pause", OTHER, direction="PRODUCERS")
+    begin(b)
+    send(b, "a")
+    assert b.refused(send(b, "b", address=OTHER)) == [Refusal.DESTINATION_PAUSED]
+    b.control("resume", OTHER, direction="PRODUCERS")
+    assert b.refused(end(b)) == [Refusal.DESTINATION_PAUSED]
+    assert QUEUE not in b.engine.shard.destinations
+
+
+def test_a_transaction_that_nobody_ends_gives_back_what_it_holds() -> None:
+    b = Bench(transaction_ms_max=1000)
+    b.attach()
+    b.send("a")
+    begin(b)
+    settle(b, 1)
+    b.now += 1000
+    assert held(b.delivered(b.flush(report=True))) == [(0, True, 1)]
+    assert b.refused(send(b, "b")) == [Refusal.TRANSACTION_TIMED_OUT]
+    assert b.refused(end(b)) == [Refusal.TRANSACTION_TIMED_OUT]
+
+
+def test_a_destination_destroyed_meanwhile_takes_its_part_of_the_transaction_with_it() -> None:
+    b = Bench()
+    b.attach()
+    b.send("a")
+    begin(b)
+    settle(b, 1)
+    b.control("destroy", QUEUE)
+    assert b.confirmed(end(b)) == ["ended"]
+    assert QUEUE not in b.engine.shard.destinations

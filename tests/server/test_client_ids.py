@@ -1,0 +1,95 @@
+"""A client identifier belongs to one connection (checklist items 44 and 45)."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from broker_core.server import reachable
+from broker_core.server.client_ids import ClientIds
+from broker_core.server.reachable import is_reachable
+
+
+class Connection:
+    def __init__(self, ids: ClientIds, alive: bool) -> None:
+        self.ids, self.alive, self.ended = ids, alive, False
+
+    async def is_alive(self) -> bool:
+        await asyncio.sleep(0)
+        return self.alive
+
+    async def severed(self) -> None:
+        self.ended = True
+        await asyncio.sleep(0)
+
+
+def test_an_identifier_in_use_is_refused_to_the_same_account_and_to_another() -> None:
+    async def scenario() -> None:
+        ids = ClientIds()
+        first, second = Connection(ids, alive=True), Connection(ids, alive=True)
+        assert await ids.claim("me", "guest", first) == ""
+        assert await ids.claim("me", "guest", second) == "client identifier 'me' is in use by another connection"
+        first.alive = False
+        assert await ids.claim("me", "stranger", second) == "client identifier 'me' is in use by another account"
+        assert not first.ended
+
+    asyncio.run(scenario())
+
+
+def test_a_dead_connections_identifier_is_taken_over_by_its_account() -> None:
+    async def scenario() -> None:
+        ids = ClientIds()
+        first, second = Connection(ids, alive=False), Connection(ids, alive=True)
+        await ids.claim("me", "guest", first)
+        assert await ids.claim("me", "guest", second) == ""
+        assert first.ended
+        ids.release("me", first)
+        assert await ids.claim("me", "guest", first) != ""
+
+    asyncio.run(scenario())
+
+
+def test_of_two_who_claim_a_dead_ones_identifier_at_once_one_gets_it() -> None:
+    async def scenario() -> None:
+        ids = ClientIds()
+        await ids.claim("me", "guest", Connection(ids, alive=False))
+        claims = [ids.claim("me", "guest", Connection(ids, alive=True)) for _ in range(2)]
+        assert sorted(bool(problem) for problem in await asyncio.gather(*claims)) == [False, True]
+
+    asyncio.run(scenario())
+
+
+def test_an_identifier_is_free_when_its_connection_is_gone_and_none_is_nobodys() -> None:
+    async def scenario() -> None:
+        ids = ClientIds()
+        first = Connection(ids, alive=True)
+        await ids.claim("me", "guest", first)
+        ids.release("me", first)
+        assert await ids.claim("me", "stranger", Connection(ids, alive=True)) == ""
+        assert await ids.claim("", "guest", first) == await ids.claim("", "stranger", first) == ""
+
+    asyncio.run(scenario())
+
+
+@pytest.mark.parametrize("reads", [True, False])
+def test_a_peer_whose_kernel_answers_is_reachable_whether_it_reads_or_not(reads: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reachable, "PROBE_SECONDS", 0.05)
+
+    async def scenario() -> None:
+        accepted: asyncio.Queue[asyncio.StreamReader] = asyncio.Queue()
+        server = await asyncio.start_server(lambda reader, writer: accepted.put_nowait((reader, writer)), "127.0.0.1", 0)
+        _, writer = await asyncio.open_connection(*server.sockets[0].getsockname())
+        _reader, other = await accepted.get()
+        if not reads:
+            other.transport.pause_reading()
+        assert await is_reachable(writer.transport, b"\n")
+        other.transport.abort()
+        await asyncio.sleep(0.01)
+        assert not await is_reachable(writer.transport, b"\n")
+        writer.close()
+        other.close()
+        server.close()
+        await server.wait_closed()
+
+    asyncio.run(scenario())
