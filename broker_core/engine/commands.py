@@ -197,6 +197,16 @@ class Control:
     """Instant in ms; past it the engine refuses. 0: none."""
 
 
+SEND_OCTETS = 512
+"""What a send that waits takes beside its own octets: else a million empty messages would count as nothing."""
+
+
+def send_of(command: object) -> Send | None:
+    """The send that a command is, or has taken down for its transaction."""
+    work = command.work if isinstance(command, Transacted) else command
+    return work if isinstance(work, Send) else None
+
+
 Command = (
     Open | Stop | Start | Sync | PeerLost | Send | Attach | Unsubscribe | Grant | Settle | Begin | Transacted | End | Detach
     | PageLoaded | SegmentDropped | SegmentCompacted | Control

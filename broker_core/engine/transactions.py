@@ -11,20 +11,16 @@ from collections.abc import Iterable
 from itertools import takewhile
 
 from .accounting import discard_body
-from .commands import Begin, End, Send, Settle, Transacted
+from .commands import SEND_OCTETS, Begin, End, Send, Settle, Transacted
 from .effects import Confirmed, Outcome, Refused
 from .link import Transaction
 from .message import Message
 from .placing import obtain
 from .refusal import Refusal
 from .sending import accept, why_not
-from .settlement import acknowledge, come_back, fail, feed, give_up
+from .settlement import acknowledge, feed, give_up
 from .shard import Shard
 from .subscription import Subscription
-
-
-SEND_OCTETS = 512
-"""What a waiting send takes beside its own octets: else a million empty messages would count as nothing."""
 
 
 def begin(shard: Shard, command: Begin) -> None:
@@ -163,12 +159,7 @@ def roll_back(shard: Shard, transaction: Transaction, outcome: Outcome) -> None:
     for subscription, _, messages in transaction.settles:
         for message in messages:
             if _unreserve(subscription, message):
-                cursor = subscription.cursors[message.header.lane]
-                assert cursor is not None
-                if outcome is Outcome.FAILED:
-                    fail(shard, cursor, message)
-                else:
-                    come_back(shard, cursor, message)
+                give_up(shard, subscription, message, outcome)
 
 
 def roll_back_all(shard: Shard, transactions: Iterable[Transaction]) -> None:

@@ -5,13 +5,25 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Sequence
 
-from broker_core.engine.commands import Attach, Begin, Command, Detach, End, PeerLost, Send, Settle, Sync, Transacted, Unsubscribe
+from broker_core.engine.commands import (
+    SEND_OCTETS,
+    Attach,
+    Begin,
+    Command,
+    Detach,
+    End,
+    PeerLost,
+    Send,
+    Settle,
+    Sync,
+    Transacted,
+    Unsubscribe,
+    send_of,
+)
 from broker_core.engine.message import StoredBody
 
 log = logging.getLogger("surety.space")
 
-SEND_OCTETS = 512
-"""What a waiting send takes beside its own octets: else a million empty messages would count as nothing."""
 ORPHANS_OCTETS_MAX = 64 << 20
 """Of sends whose connection is gone. Nobody was told that they are safe, but nobody throws them away lightly; clients that come and go
 without end must not fill the memory, though."""
@@ -19,14 +31,9 @@ without end must not fill the memory, though."""
 Waiting = Send | Sync | Begin | Transacted | End | Settle | Attach | Detach | Unsubscribe
 
 
-def _send_of(command: Command) -> Send | None:
-    work = command.work if isinstance(command, Transacted) else command
-    return work if isinstance(work, Send) else None
-
-
 def _octets_of(command: Command) -> int:
     """Held in memory: a large body is in the store."""
-    send = _send_of(command)
+    send = send_of(command)
     if send is None:
         return 0
     return len(send.message.header.octets) if isinstance(send.message.body, StoredBody) else send.message.size
@@ -78,7 +85,7 @@ class HeldSends:
             return
         kept = [command for command in self._commands if command.peer != peer]
         for command in self._commands:
-            send = _send_of(command) if command.peer == peer else None
+            send = send_of(command) if command.peer == peer else None
             if send is not None and isinstance(send.message.body, StoredBody):
                 self._unwanted(send.message.body.body)
         log.error("There is no disk space: %d sends of a connection that ended are dropped, none was confirmed.", len(self._commands) - len(kept))

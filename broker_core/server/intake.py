@@ -6,7 +6,7 @@ import asyncio
 from collections import deque
 from collections.abc import Awaitable, Callable, Iterable
 
-from broker_core.engine.commands import Command, Send, Transacted
+from broker_core.engine.commands import Command, Send, send_of
 from broker_core.engine.message import StoredBody
 from broker_core.stomp.connection import BodyPart, Connection, Event
 from broker_core.stomp.login import Login
@@ -63,7 +63,7 @@ class Intake:
                     self._events.extendleft(reversed(await self._log_in(event)))
                 elif isinstance(event, BodyPart):
                     await self._store_part(event.octets)
-                elif (send := _send_of(event)) is not None and send.message.body is None:
+                elif (send := send_of(event)) is not None and send.message.body is None:
                     await self._finish_body(send)
                     self._submit([event])
                 else:
@@ -97,9 +97,3 @@ class Intake:
         body = await self._body.finish()
         self._body = None
         send.message.body = StoredBody(body, send.message.size - len(send.message.header.octets))
-
-
-def _send_of(event: Event) -> Send | None:
-    """The send that the event is or holds."""
-    work = event.work if isinstance(event, Transacted) else event
-    return work if isinstance(work, Send) else None
