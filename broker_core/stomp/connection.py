@@ -230,8 +230,6 @@ class Connection:
                         unconfirmed_octets += held
                     if section.transaction is None:
                         append(Send(peer, receipt, address, Message(header, body, size)))
-                    elif not self._limits.transactions:
-                        raise Malformed("header transaction of SEND is not supported yet", receipt)
                     else:
                         append(Transacted(peer, section.transaction, Send(peer, None, address, Message(header, body, size)), receipt))
                 elif section is ACK_BY_ID:
@@ -281,8 +279,6 @@ class Connection:
                 commands += self._subscriptions.close_all()
                 commands.append(Sync(self._peer, Farewell(wire)))
                 self._phase = Phase.LEAVING
-            elif not self._limits.transactions:
-                raise Malformed(f"{command} is not supported yet: transactions are not")
             else:
                 name = _transaction_of(command, headers, self.version)
                 commands.append(Begin(self._peer, name, token) if command == "BEGIN" else End(self._peer, name, command == "COMMIT", token))

@@ -83,7 +83,7 @@ class Subscriptions:
     def unsubscribe(self, headers: dict[str, str], receipt: bytes | None) -> list[Detach | Unsubscribe]:
         """With the name of a durable subscription it ends for good, open here or not; else only its consumer closes."""
         link = self._by_id.get(("id", headers.get("id", "")))
-        if "topic" not in self._limits.kinds or (link is not None and not link.on_topic):
+        if link is not None and not link.on_topic:
             return [self._detach(headers, receipt)]  # a queue has nothing to be ended, whatever else is said
         name, durable = subscription_name(headers)
         if not durable:
@@ -171,8 +171,6 @@ class Subscriptions:
 
     def _settle_within(self, command: str, headers: dict[str, str], token: Receipt | None, commands: list[Any]) -> None:
         """The same, to be done when its transaction commits."""
-        if not self._limits.transactions:
-            raise Malformed(f"header transaction of {command} is not supported yet")
         name = on_wire(headers["transaction"], self._version)
         work: list[Any] = []
         self.settle(command, {header: value for header, value in headers.items() if header != "transaction"}, None, work)

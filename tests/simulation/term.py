@@ -51,9 +51,8 @@ LIMITS = Limits(
     expiry_rows=4,
     compact_below=0.35,
 )
-OPEN = frozenset(("queue", "topic"))
 STOMP_LIMITS = StompLimits(
-    large_body_octets=1024, part_octets_max=512, unconfirmed_max=12, unconfirmed_octets_max=6000, sections_max=8, kinds=OPEN, transactions=True
+    large_body_octets=1024, part_octets_max=512, unconfirmed_max=12, unconfirmed_octets_max=6000, sections_max=8
 )
 
 

@@ -21,8 +21,6 @@ INSTANCE = "node1"
 LINK = PEER * 65536 + 1
 """The engine's number of a connection's first subscription."""
 Cut = Callable[[bytes], list[bytes]]
-OPEN = Limits(kinds=frozenset(("queue", "topic")), transactions=True)
-"""With everything offered that the machine can."""
 SMALL = Limits(header_octets_max=200, headers_max=5, line_octets_max=60, body_octets_max=1000, large_body_octets=100, part_octets_max=150)
 
 

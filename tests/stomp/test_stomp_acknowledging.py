@@ -34,12 +34,6 @@ def test_an_acknowledgement_without_id_is_an_error(command: bytes, cut: Cut) -> 
     assert client.error().headers["message"] == f"{command.decode()} needs header id"
 
 
-def test_an_acknowledgement_in_a_transaction_is_refused_not_ignored(cut: Cut) -> None:
-    client = subscribed(cut, b"client")
-    assert client.says(b"ACK\nid:1.1\ntransaction:t\n\n\0") == []
-    assert client.error().headers["message"] == "header transaction of ACK is not supported yet"
-
-
 def test_client_mode_acknowledges_up_to_the_message() -> None:
     client = subscribed(lambda octets: [octets], b"client")
     assert client.says(b"ACK\nid:1.3\n\n\0") == [Settle(PEER, LINK, (), 3, Outcome.ACCEPTED)]

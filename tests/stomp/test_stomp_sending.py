@@ -39,9 +39,7 @@ def sent(cut: Cut, headers: bytes, version: str = "1.2") -> Send:
             b"destination:/exchange/a\n",
             "destination '/exchange/a' is none of /queue/NAME, /topic/NAME, /temp-queue/NAME, /temp-topic/NAME",
         ),
-        (b"destination:/topic/a\n", "destination '/topic/a' is not supported yet: only queues are"),
-        (b"destination:/temp-queue/a\n", "destination '/temp-queue/a' is not supported yet: only queues are"),
-        (b"destination:a\ntransaction:t\n", "header transaction of SEND is not supported yet"),
+        (b"destination:/temp-queue/a\n", "destination '/temp-queue/a' is not supported yet: only queues and topics are"),
         (b"destination:a\ndelay:100\n", "header delay of SEND is not supported yet"),
         (b"destination:a\npriority:10\n", "header priority is '10', not a digit 0 to 9"),
         (b"destination:a\npriority:\n", "header priority is '', not a digit 0 to 9"),
@@ -91,15 +89,6 @@ def test_every_refusal_of_a_send_becomes_an_error_that_names_receipt_and_particu
 def test_the_table_of_refusals_is_total_and_its_texts_differ() -> None:
     assert set(REFUSALS) == set(Refusal)
     assert len(set(REFUSALS.values())) == len(Refusal)
-
-
-@pytest.mark.parametrize("command", ["BEGIN", "COMMIT", "ABORT"])
-def test_transactions_are_refused_in_words(command: str, cut: Cut) -> None:
-    client = connected(cut)
-    client.says(f"{command}\ntransaction:t1\nreceipt:4\n\n\0".encode())
-    error = client.error()
-    assert error.headers["message"] == f"{command} is not supported yet: transactions are not"
-    assert error.headers["receipt-id"] == "4"
 
 
 def test_after_an_error_the_machine_hears_and_says_nothing_more(cut: Cut) -> None:

@@ -7,7 +7,7 @@ import pytest
 from broker_core.engine.commands import Attach, Detach, Unsubscribe
 from broker_core.engine.effects import Refused
 from broker_core.engine.refusal import Refusal
-from tests.stomp.conversation import OPEN, PEER, Client, Cut, connected
+from tests.stomp.conversation import PEER, Client, Cut, connected
 
 
 def subscribe(client: Client, headers: bytes) -> Attach:
@@ -29,20 +29,20 @@ def subscribe(client: Client, headers: bytes) -> Attach:
     ],
 )
 def test_a_subscription_of_a_topic_is_what_its_headers_say(headers: bytes, name: str, durable: bool, shared: bool, cut: Cut) -> None:
-    attach = subscribe(connected(cut, limits=OPEN), headers)
+    attach = subscribe(connected(cut), headers)
     assert (attach.address, attach.name, attach.durable, attach.shared) == ("topic/a", name, durable, shared)
     assert not attach.wanted
 
 
 def test_a_selector_compares_headers_whatever_they_mean_as_numbers_too(cut: Cut) -> None:
-    selector = subscribe(connected(cut, limits=OPEN), b"selector:weight > 3 AND region = 'north'\n").wanted.selector
+    selector = subscribe(connected(cut), b"selector:weight > 3 AND region = 'north'\n").wanted.selector
     assert selector is not None
     assert selector.matches({"weight": "4", "region": "north"}.get)
     assert not selector.matches({"weight": "10", "region": "south"}.get)
 
 
 def test_no_local_leaves_out_the_clients_own(cut: Cut) -> None:
-    client = Client("1.2", cut, OPEN)
+    client = Client("1.2", cut)
     client.connects(b"client-id:me\n")
     assert subscribe(client, b"no-local:true\n").wanted.sender == "me"
 
@@ -58,20 +58,20 @@ def test_no_local_leaves_out_the_clients_own(cut: Cut) -> None:
     ],
 )
 def test_a_bad_subscription_is_refused_naming_its_header(headers: bytes, sentence: str, cut: Cut) -> None:
-    client = connected(cut, limits=OPEN)
+    client = connected(cut)
     client.says(b"SUBSCRIBE\nid:0\ndestination:/topic/a\n%b\n\0" % headers)
     assert client.error().headers["message"].startswith(sentence)
 
 
 def test_unsubscribing_closes_the_consumer_and_keeps_a_durable_subscription(cut: Cut) -> None:
-    client = connected(cut, limits=OPEN)
+    client = connected(cut)
     subscribe(client, b"durable-subscription-name:d\n")
     (detach,) = client.says(b"UNSUBSCRIBE\nid:0\n\n\0")
     assert isinstance(detach, Detach)
 
 
 def test_unsubscribing_with_the_name_ends_it_for_good(cut: Cut) -> None:
-    client = connected(cut, limits=OPEN)
+    client = connected(cut)
     subscribe(client, b"durable-subscription-name:d\n")
     detach, end = client.says(b"UNSUBSCRIBE\nid:0\ndurable-subscription-name:d\nreceipt:3\n\n\0")
     assert isinstance(detach, Detach) and detach.token.receipt is None
@@ -81,12 +81,12 @@ def test_unsubscribing_with_the_name_ends_it_for_good(cut: Cut) -> None:
 
 
 def test_a_subscription_that_is_not_open_here_can_be_ended_too(cut: Cut) -> None:
-    (end,) = connected(cut, limits=OPEN).says(b"UNSUBSCRIBE\nid:0\nactivemq.subscriptionName:d\n\n\0")
+    (end,) = connected(cut).says(b"UNSUBSCRIBE\nid:0\nactivemq.subscriptionName:d\n\n\0")
     assert end == Unsubscribe(PEER, "d")
 
 
 def test_a_refused_subscription_says_why(cut: Cut) -> None:
-    client = connected(cut, limits=OPEN)
+    client = connected(cut)
     attach = subscribe(client, b"durable-subscription-name:d\n")
     client.gets(Refused(PEER, attach.token, Refusal.CLIENT_ID_REQUIRED, "topic/a", attach.link))
     assert client.error().headers["message"] == "client-id required"

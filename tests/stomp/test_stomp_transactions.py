@@ -7,11 +7,11 @@ import pytest
 from broker_core.engine.commands import Begin, End, Send, Settle, Sync, Transacted
 from broker_core.engine.effects import Confirmed, Outcome, Refused
 from broker_core.engine.refusal import Refusal
-from tests.stomp.conversation import LINK, OPEN, PEER, Cut, connected, subscribed
+from tests.stomp.conversation import LINK, PEER, Cut, connected, subscribed
 
 
 def test_the_three_commands_reach_the_engine(cut: Cut) -> None:
-    client = connected(cut, limits=OPEN)
+    client = connected(cut)
     begin, commit = client.says(b"BEGIN\ntransaction:t1\nreceipt:1\n\n\0COMMIT\ntransaction:t1\nreceipt:2\n\n\0")
     (abort,) = client.says(b"ABORT\ntransaction:t\\c2\n\n\0")
     assert (begin.peer, begin.transaction, type(begin)) == (PEER, b"t1", Begin)
@@ -23,7 +23,7 @@ def test_the_three_commands_reach_the_engine(cut: Cut) -> None:
 
 @pytest.mark.parametrize("command", ["BEGIN", "COMMIT", "ABORT"])
 def test_a_transaction_must_have_a_name(command: str, cut: Cut) -> None:
-    client = connected(cut, limits=OPEN)
+    client = connected(cut)
     client.says(f"{command}\nreceipt:4\n\n\0".encode())
     error = client.error()
     assert error.headers["message"] == f"{command} needs header transaction"
@@ -31,7 +31,7 @@ def test_a_transaction_must_have_a_name(command: str, cut: Cut) -> None:
 
 
 def test_a_send_within_a_transaction_waits_for_it_and_its_receipt_says_that_it_was_taken(cut: Cut) -> None:
-    client = connected(cut, limits=OPEN)
+    client = connected(cut)
     for name in (b"t1", b"t2", b"t1"):
         (sent,) = client.says(b"SEND\ndestination:/queue/a\ntransaction:%b\nreceipt:7\ncontent-length:1\n\nx\0" % name)
         assert isinstance(sent, Transacted) and isinstance(sent.work, Send)
@@ -42,14 +42,14 @@ def test_a_send_within_a_transaction_waits_for_it_and_its_receipt_says_that_it_w
 
 
 def test_the_same_section_within_and_without_a_transaction_is_told_apart(cut: Cut) -> None:
-    client = connected(cut, limits=OPEN)
+    client = connected(cut)
     plain, within = b"SEND\ndestination:a\n\nx\0", b"SEND\ndestination:a\ntransaction:t\n\nx\0"
     kinds = [type(event) for event in client.says(plain + plain + within + within + within + plain + within + plain)]
     assert kinds == [Send, Send, Transacted, Transacted, Transacted, Send, Transacted, Send]
 
 
 def test_an_acknowledgement_within_a_transaction_waits_for_it(cut: Cut) -> None:
-    client = subscribed(cut, b"client-individual", limits=OPEN)
+    client = subscribed(cut, b"client-individual")
     commands = client.says(b"ACK\nid:1.1\ntransaction:t\n\n\0NACK\nid:1.2\ntransaction:t\n\n\0ACK\nid:1.3\n\n\0")
     assert commands == [
         Transacted(PEER, b"t", Settle(PEER, LINK, [1], 0, Outcome.ACCEPTED)),
@@ -59,14 +59,14 @@ def test_an_acknowledgement_within_a_transaction_waits_for_it(cut: Cut) -> None:
 
 
 def test_a_receipt_for_an_acknowledgement_that_has_nothing_to_do_comes_all_the_same(cut: Cut) -> None:
-    client = subscribed(cut, b"auto", limits=OPEN)
+    client = subscribed(cut, b"auto")
     assert client.says(b"BEGIN\ntransaction:t\n\n\0") == [Begin(PEER, b"t")]
     (sync,) = client.says(b"ACK\nid:1.1\ntransaction:t\nreceipt:9\n\n\0")
     assert isinstance(sync, Sync)
 
 
 def test_a_transaction_that_is_refused_ends_the_connection_with_its_reason(cut: Cut) -> None:
-    client = connected(cut, limits=OPEN)
+    client = connected(cut)
     (commit,) = client.says(b"COMMIT\ntransaction:t\nreceipt:2\n\n\0")
     client.gets(Refused(PEER, commit.token, Refusal.NO_SUCH_TRANSACTION))
     error = client.error()
@@ -74,7 +74,7 @@ def test_a_transaction_that_is_refused_ends_the_connection_with_its_reason(cut: 
 
 
 def test_a_send_refused_within_a_transaction_names_its_receipt(cut: Cut) -> None:
-    client = connected(cut, limits=OPEN)
+    client = connected(cut)
     (sent,) = client.says(b"SEND\ndestination:a\ntransaction:t\nreceipt:5\n\nx\0")
     client.gets(Refused(PEER, sent.token, Refusal.TRANSACTION_TOO_LARGE))
     assert client.error().headers["receipt-id"] == "5"
@@ -83,6 +83,6 @@ def test_a_send_refused_within_a_transaction_names_its_receipt(cut: Cut) -> None
 
 
 def test_a_name_means_the_same_however_it_is_written(cut: Cut) -> None:
-    client = connected(cut, limits=OPEN)
+    client = connected(cut)
     begin, sent, commit = client.says(b"BEGIN\ntransaction:a:b\n\n\0SEND\ndestination:a\ntransaction:a:b\n\nx\0COMMIT\ntransaction:a\\cb\n\n\0")
     assert begin.transaction == sent.transaction == commit.transaction
