@@ -10,23 +10,30 @@ from .subscription import Cursor
 
 def settle_now(shard: Shard, cursor: Cursor, message: Message, outcome: Outcome) -> None:
     """The message is over for this subscription, with this outcome; the ledger will say so."""
-    position = message.position
-    cursor.progress.settle(position, position)
+    settle_range(shard, cursor, message.position, message.position, message.size, outcome)
+    if cursor.durable and message.header.reliability == Reliability.ASSURED:
+        shard.batch.synchronous = True
+
+
+def settle_range(shard: Shard, cursor: Cursor, first: int, last: int, octets: int, outcome: Outcome) -> None:
+    """The same for neighbours, none of them settled yet. Whether they are assured the caller looks at."""
+    cursor.progress.settle(first, last)
     shard.change(cursor)
-    forget_failures(cursor, position)
+    if cursor.failures:
+        few = last - first < len(cursor.failures)
+        for position in range(first, last + 1) if few else [p for p in cursor.failures if first <= p <= last]:
+            forget_failures(cursor, position)
     batch = shard.batch
     destination = cursor.subscription.destination
     if cursor.durable:
-        batch.settled.append((cursor.subscription.number, cursor.index, position, position, outcome))
-        if message.header.reliability == Reliability.ASSURED:
-            batch.synchronous = True
+        batch.settled.append((cursor.subscription.number, cursor.index, first, last, outcome))
     else:
-        destination.octets_volatile -= message.size
-    destination.octets -= message.size
+        destination.octets_volatile -= octets
+    destination.octets -= octets
     batch.touched[destination] = None
     if outcome is Outcome.EXPIRED:
-        destination.expired += 1
-        shard.expired += 1
+        destination.expired += last - first + 1
+        shard.expired += last - first + 1
 
 
 def discard_body(shard: Shard, message: Message) -> None:

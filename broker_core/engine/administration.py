@@ -12,7 +12,7 @@ from .commands import Control, Direction
 from .destination import Destination, Settings
 from .effects import DestinationDestroyed, Detached, Outcome
 from .message import VOLATILE, Message
-from .paging import sweep_expired
+from .expiring import sweep_expired
 from .placing import create, definition
 from .refusal import Refusal
 from .settlement import feed

@@ -5,9 +5,10 @@ from __future__ import annotations
 
 import json
 from collections import deque
+from collections.abc import Sequence
 from heapq import heapify, heappop
 
-from .accounting import discard_body, settle_now
+from .accounting import discard_body, settle_now, settle_range
 from .address import DEAD_MESSAGE_QUEUE
 from .effects import Copy, Outcome
 from .message import Encoding, Header, Message
@@ -19,17 +20,62 @@ REASONS = {Outcome.EXPIRED: "EXPIRED", Outcome.UNDELIVERABLE: "UNDELIVERABLE", O
 """Open MQ's names (JMS_SUN_DMQ_UNDELIVERED_REASON)."""
 
 
+EXPIRED = "the message's time to live passed before it was consumed"
+
+
 def bury(shard: Shard, cursor: Cursor, message: Message, outcome: Outcome, comment: str) -> None:
     """Settle the message with this outcome and place its copy in the dead message queue. It must not be in any of the cursor's containers."""
     settle_now(shard, cursor, message, outcome)
-    origin = cursor.subscription.destination
-    origin.dead += 1
-    shard.dead += 1
-    target = shard.destinations[DEAD_MESSAGE_QUEUE]
-    if origin is target or not origin.settings.use_dead or (outcome is Outcome.EXPIRED and origin.is_topic and not _is_first(cursor, message)):
+    _count(shard, cursor, 1)
+    if not _is_kept(shard, cursor) or (outcome is Outcome.EXPIRED and not _not_buried(cursor, message.position, message.position)):
         if not cursor.stored:
             discard_body(shard, message)
         return
+    _copy(shard, cursor, message, outcome, comment)
+
+
+def expire(shard: Shard, cursor: Cursor, message: Message) -> None:
+    bury(shard, cursor, message, Outcome.EXPIRED, EXPIRED)
+
+
+def expire_range(shard: Shard, cursor: Cursor, messages: Sequence[Message], octets: int) -> int:
+    """The same for stored neighbours that are not in memory, none of them settled. Returns how many were copied."""
+    first, last = messages[0].position, messages[-1].position
+    failures = dict(cursor.failures) if cursor.failures else cursor.failures
+    settle_range(shard, cursor, first, last, octets, Outcome.EXPIRED)
+    _count(shard, cursor, len(messages))
+    copies = 0
+    for low, high in _not_buried(cursor, first, last) if _is_kept(shard, cursor) else ():
+        copies += high - low + 1
+        for message in messages[low - first : high - first + 1]:
+            message.failures = failures.get(message.position, 0)
+            _copy(shard, cursor, message, Outcome.EXPIRED, EXPIRED)
+    return copies
+
+
+def _count(shard: Shard, cursor: Cursor, messages: int) -> None:
+    cursor.subscription.destination.dead += messages
+    shard.dead += messages
+
+
+def _is_kept(shard: Shard, cursor: Cursor) -> bool:
+    """Whether what dies here goes to the dead message queue."""
+    origin = cursor.subscription.destination
+    return origin.settings.use_dead and origin is not shard.destinations[DEAD_MESSAGE_QUEUE]
+
+
+def _not_buried(cursor: Cursor, first: int, last: int) -> list[tuple[int, int]]:
+    """What has expired for this subscription first, and so for its topic. From now on it counts as buried: it is in the dead message queue once."""
+    if not cursor.subscription.destination.is_topic:
+        return [(first, last)]
+    buried = cursor.lane.buried
+    found = list(buried.unsettled(first, last))
+    buried.settle(first, last)
+    return found
+
+
+def _copy(shard: Shard, cursor: Cursor, message: Message, outcome: Outcome, comment: str) -> None:
+    origin, target = cursor.subscription.destination, shard.destinations[DEAD_MESSAGE_QUEUE]
     copy = Message(_dead_header(shard, origin.address, message, outcome, comment), None, message.size)
     if cursor.stored:
         place(shard, target, copy, copied=True)
@@ -38,19 +84,6 @@ def bury(shard: Shard, cursor: Cursor, message: Message, outcome: Outcome, comme
     elif message.body is not None:
         copy.body = message.body
         place(shard, target, copy)
-
-
-def _is_first(cursor: Cursor, message: Message) -> bool:
-    """Of a topic's subscriptions: a message expires for all of them, and is in the dead message queue once."""
-    buried = cursor.lane.buried
-    if buried.is_settled(message.position):
-        return False
-    buried.settle(message.position, message.position)
-    return True
-
-
-def expire(shard: Shard, cursor: Cursor, message: Message) -> None:
-    bury(shard, cursor, message, Outcome.EXPIRED, "the message's time to live passed before it was consumed")
 
 
 def expire_found(shard: Shard, cursor: Cursor, message: Message) -> None:

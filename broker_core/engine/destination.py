@@ -73,6 +73,10 @@ class Lane:
         self.buried = Progress()
         """Of a topic: what has expired for some subscription, so that it is in the dead message queue already and need not be once more."""
 
+    def is_over(self, position: int) -> bool:
+        """Settled for every subscription. Where consumers lag the first that is asked says no."""
+        return all(s.cursors[self.index].progress.is_settled(position) for s in self.destination.subscriptions)  # type: ignore[union-attr]
+
 
 class Destination:
     __slots__ = (

@@ -207,7 +207,8 @@ class PositionsWanted:
 
 @dataclass(slots=True)
 class ExpiredWanted:
-    """Stored messages of any destination with expiration in (after, upto], by (expiration, sequence), at most `limit`; bodies not needed."""
+    """Stored messages of any destination with expiration in (after, upto], by (expiration, sequence), at most `limit`; without header sections and
+    bodies, so that a page of them weighs little however large they are."""
 
     read: int
     after: tuple[int, int]

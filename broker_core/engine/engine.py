@@ -7,16 +7,16 @@ from typing import Any
 
 from . import commands as c
 from .administration import control
-from .dead import expire_found
 from .dispatch import dispatch, drain, settle_presettled
 from .effects import Commit, Confirmed, Effects
+from .expiring import end_expired, fire_timers, page_of_expired
 from .link import Peer
 from .maintenance import maintain
 from .message import VOLATILE
 from .paging import loaded, want_pages
 from .reporting import checkpoint, statistics
 from .sending import send
-from .settlement import come_back, feed, settle, settle_accepted
+from .settlement import feed, settle, settle_accepted
 from .shard import Batch, Shard
 from .subscribing import attach, close, detach, unsubscribe
 from .subscription import Subscription
@@ -42,6 +42,8 @@ class Engine:
     def next_deadline(self) -> int | None:
         """The instant at which a flush is due even if no command comes; None: none."""
         shard = self.shard
+        if shard.expiring:
+            return shard.now
         deadline = shard.timers.next_deadline()
         if shard.left:
             linger = shard.now + PRESETTLED_LINGER_MS
@@ -61,7 +63,8 @@ class Engine:
         shard = self.shard
         shard.now = now
         settle_presettled(shard)
-        _fire_timers(shard)
+        fire_timers(shard)
+        end_expired(shard)
         if report:
             time_out(shard)
         batch = shard.batch
@@ -93,18 +96,6 @@ class Engine:
 
 
 # -- the order of a flush -------------------------------------------------------------------------------------------------------------
-def _fire_timers(shard: Shard) -> None:
-    while (due := shard.timers.pop_due(shard.now)) is not None:
-        cursor, message = due
-        if cursor.subscription.number not in shard.subscriptions:
-            continue
-        if cursor.delayed.get(message.position) is message:
-            del cursor.delayed[message.position]
-            come_back(shard, cursor, message)
-        elif message.header.expiration and message.header.expiration <= shard.now:
-            expire_found(shard, cursor, message)
-
-
 def _record_lanes(shard: Shard) -> None:
     """The open segment's ranges grow by what the batch placed, before any read can ask where rows are."""
     batch, segments = shard.batch, shard.segments
@@ -191,6 +182,11 @@ def _grant(shard: Shard, command: c.Grant) -> None:
 
 
 # -- the store's answers --------------------------------------------------------------------------------------------------------------
+def _page_loaded(shard: Shard, command: c.PageLoaded) -> None:
+    answer = page_of_expired if command.read == shard.expiry_read else loaded
+    answer(shard, command)
+
+
 def _segment_dropped(shard: Shard, command: c.SegmentDropped) -> None:
     shard.segments.dropped(command.segment)
 
@@ -214,7 +210,7 @@ _HANDLERS: dict[type, Callable[[Shard, Any], None]] = {
     c.Transacted: transacted,
     c.End: end,
     c.Detach: detach,
-    c.PageLoaded: loaded,
+    c.PageLoaded: _page_loaded,
     c.SegmentDropped: _segment_dropped,
     c.SegmentCompacted: _segment_compacted,
     c.Control: control,

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from itertools import pairwise
 
 from .commands import Direction
-from .destination import Destination
+from .destination import Destination, Lane
 from .effects import PageWanted
 from .engine import Engine
 from .link import Link
@@ -18,6 +18,10 @@ from .message import VOLATILE, Message
 from .progress import BLOCK, Progress
 from .shard import Shard
 from .subscription import Cursor, Subscription
+
+
+Waiting = dict[Cursor | Lane, dict[int, list[Message]]]
+"""What timers wait for, or have found, by place and position."""
 
 
 def check(engine: Engine) -> None:
@@ -210,20 +214,23 @@ def _check_readers(shard: Shard) -> None:
         assert gone or cursor.reading == number, f"read {number} belongs to no cursor"
 
 
-def _waiting(shard: Shard) -> dict[Cursor, dict[int, list[Message]]]:
-    """What timers wait for, by cursor and position."""
-    found: dict[Cursor, dict[int, list[Message]]] = {}
-    for cursor, message in shard.timers.entries():
-        found.setdefault(cursor, {}).setdefault(message.position, []).append(message)
+def _waiting(shard: Shard) -> Waiting:
+    found: Waiting = {}
+    for place, message in shard.timers.entries():
+        found.setdefault(place, {}).setdefault(message.position, []).append(message)
+    for run in shard.expiring:
+        for message in run.messages:
+            found.setdefault(run.lane, {}).setdefault(message.position, []).append(message)
     return found
 
 
-def _check_delayed(cursor: Cursor, waiting: dict[Cursor, dict[int, list[Message]]]) -> None:
+def _check_delayed(cursor: Cursor, waiting: Waiting) -> None:
     timed = waiting.get(cursor, {})
     for position, message in cursor.delayed.items():
         assert any(entry is message for entry in timed.get(position, ())), f"no timer brings {position} of {_name(cursor)} back"
     if cursor.stored:
         return
+    timed = waiting.get(cursor.lane, {})
     for message in [*cursor.ready, *cursor.expiring.values(), *cursor.delayed.values()]:
         due = message.header.expiration
         assert not due or message.position in cursor.skip or message.position in timed, f"{message.position} of {_name(cursor)} expires unseen"

@@ -41,5 +41,7 @@ class Limits:
     """Of destinations that nobody set otherwise."""
     expiry_rows: int = 1000
     """Rows an expiry sweep looks at in one read."""
+    expiry_steps: int = 2_000
+    """What one flush ends of them: neighbours that expire for one subscription are a step of about 4 us, so a flush is at most 10 ms longer."""
     compact_below: float = 0.10
     """A closed segment with a smaller part of its rows unsettled is compacted (R5)."""

@@ -1,4 +1,4 @@
-"""Reading back from the store what memory did not keep (R5 to R7): pages of lanes, bodies of messages that came back, expired messages.
+"""Reading back from the store what memory did not keep (R5 to R7): pages of lanes, bodies of messages that came back.
 
 From the moment a read of an interval is issued its cursor owns the interval; what the engine learns meanwhile (settled, expired, purged) wins
 over the rows. Reads are released by the host after the batch's commit, so every row they name is there.
@@ -9,8 +9,7 @@ from __future__ import annotations
 from heapq import heappush
 
 from .commands import PageLoaded
-from .dead import expire_found
-from .effects import ExpiredWanted, PageWanted, PositionsWanted
+from .effects import PageWanted, PositionsWanted
 from .message import Message
 from .shard import Shard
 from .subscription import Cursor, Subscription
@@ -52,7 +51,7 @@ def _want_page(shard: Shard, cursor: Cursor, rows_max: int = 1 << 30) -> None:
     cursor.loaded = first
     rows, octets = _allowance(shard)
     segments = shard.segments.overlapping(key, first, lane.tail - 1)
-    _begin(shard, cursor, PageWanted(_number(shard), *key, first - 1, lane.tail - 1, min(rows, rows_max), octets, segments), octets)
+    _begin(shard, cursor, PageWanted(shard.next_read(), *key, first - 1, lane.tail - 1, min(rows, rows_max), octets, segments), octets)
 
 
 def want_head(shard: Shard, cursor: Cursor) -> None:
@@ -72,12 +71,7 @@ def _want_missing(shard: Shard, cursor: Cursor) -> None:
         if octets <= 0:
             break
     segments = shard.segments.overlapping(key, positions[0], positions[-1])
-    _begin(shard, cursor, PositionsWanted(_number(shard), *key, positions, segments), 0)
-
-
-def _number(shard: Shard) -> int:
-    shard.read_number += 1
-    return shard.read_number
+    _begin(shard, cursor, PositionsWanted(shard.next_read(), *key, positions, segments), 0)
 
 
 def _begin(shard: Shard, cursor: Cursor, read: PageWanted | PositionsWanted, octets: int) -> None:
@@ -91,9 +85,6 @@ def _begin(shard: Shard, cursor: Cursor, read: PageWanted | PositionsWanted, oct
 def loaded(shard: Shard, command: PageLoaded) -> None:
     """The answer to a read of this epoch."""
     shard.segments.end_read(command.read)
-    if command.read == shard.expiry_read:
-        _found_expired(shard, command)
-        return
     cursor, read, octets = shard.reading.pop(command.read)
     shard.memory -= octets
     cursor.reading = 0
@@ -168,33 +159,3 @@ def evict(shard: Shard, cursor: Cursor) -> None:
     cursor.ready.clear()
     cursor.octets -= octets
     shard.memory -= octets
-
-
-# -- expiry of messages on disk -------------------------------------------------------------------------------------------------------
-def sweep_expired(shard: Shard) -> None:
-    """Look for stored messages that expired since the last sweep; goes on page by page until it has reached now."""
-    if shard.expiry_read:
-        return
-    shard.expiry_upto = shard.now
-    shard.expiry_read = _number(shard)
-    segments = shard.segments.all()
-    read = ExpiredWanted(shard.expiry_read, shard.expiry_from, shard.expiry_upto, shard.limits.expiry_rows, segments)
-    shard.segments.begin_read(read.read, segments)
-    shard.batch.reads.append(read)
-
-
-def _found_expired(shard: Shard, command: PageLoaded) -> None:
-    shard.expiry_read = 0
-    for message in command.messages:
-        destination = shard.numbered.get(message.destination)
-        for subscription in destination.subscriptions if destination else ():
-            cursor = subscription.cursors[message.header.lane]
-            if cursor is not None and message.position < cursor.lane.tail:
-                expire_found(shard, cursor, message)
-    if command.complete:
-        shard.expiry_from = (shard.expiry_upto, 0)
-        return
-    last = command.messages[-1]
-    shard.expiry_from = (last.header.expiration, last.sequence)
-    sweep_expired(shard)
-

@@ -101,11 +101,8 @@ def place(shard: Shard, destination: Destination, message: Message, *, copied: b
             shard.memory += message.size
         elif index >= VOLATILE and not (cursor.excluded and cursor.excluded[-1] == position):  # type: ignore[union-attr]
             _spill(shard, cursor, message)  # type: ignore[arg-type]
-        if header.expiration and index >= VOLATILE:
-            shard.timers.add(header.expiration, cursor, message)  # type: ignore[arg-type]
-    if header.expiration and index < VOLATILE and header.expiration <= shard.now:
-        for subscription in destination.subscriptions:  # the sweep has been past its instant already
-            shard.timers.add(header.expiration, subscription.cursors[index], message)  # type: ignore[arg-type]
+    if header.expiration and (index >= VOLATILE or header.expiration <= shard.now):  # sweeps find stored ones, but may be past its instant already
+        shard.timers.add(header.expiration, lane, message)
 
 
 def open_lane(destination: Destination, index: int) -> Lane:

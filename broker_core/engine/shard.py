@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Mapping
 from heapq import heapify, heappop, heappush
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from .destination import Destination, Lane
 from .effects import Copy, Definition, Output, Read
@@ -15,6 +15,8 @@ from .message import Header, Message
 from .segments import Segments
 from .subscription import Cursor, Subscription
 
+if TYPE_CHECKING:
+    from .expiring import Run
 
 Decode = Callable[[Header], Mapping[str, str]]
 
@@ -71,42 +73,43 @@ class Batch:
 
 
 class Timers:
-    """One heap of deadlines. An entry whose message has moved on meanwhile is ignored when due."""
+    """One heap of deadlines: a message's back-off passes for a cursor, its time to live for its lane, and so for all subscriptions. An entry whose
+    message has moved on meanwhile is ignored when due."""
 
     __slots__ = ("_heap", "_serial", "_sweep_at")
 
     SWEEP_AT = 1024
 
     def __init__(self) -> None:
-        self._heap: list[tuple[int, int, Cursor, Message]] = []
+        self._heap: list[tuple[int, int, Cursor | Lane, Message]] = []
         self._serial = 0
         self._sweep_at = self.SWEEP_AT
 
-    def add(self, due: int, cursor: Cursor, message: Message) -> None:
+    def add(self, due: int, place: Cursor | Lane, message: Message) -> None:
         self._serial += 1
-        heappush(self._heap, (due, self._serial, cursor, message))
+        heappush(self._heap, (due, self._serial, place, message))
         if len(self._heap) >= self._sweep_at:
             self._sweep()
 
     def _sweep(self) -> None:
         """Forget messages that were settled before their time: else each with a time to live is kept until it has passed. At twice the size
         of what was left last time, so that an entry is looked at about once."""
-        self._heap = [entry for entry in self._heap if not entry[2].progress.is_settled(entry[3].position)]
+        self._heap = [entry for entry in self._heap if not entry[2].is_over(entry[3].position)]
         heapify(self._heap)
         self._sweep_at = max(2 * len(self._heap), self.SWEEP_AT)
 
-    def pop_due(self, now: int) -> tuple[Cursor, Message] | None:
+    def pop_due(self, now: int) -> tuple[Cursor | Lane, Message] | None:
         if self._heap and self._heap[0][0] <= now:
-            _, _, cursor, message = heappop(self._heap)
-            return cursor, message
+            _, _, place, message = heappop(self._heap)
+            return place, message
         return None
 
     def next_deadline(self) -> int | None:
         return self._heap[0][0] if self._heap else None
 
-    def entries(self) -> list[tuple[Cursor, Message]]:
+    def entries(self) -> list[tuple[Cursor | Lane, Message]]:
         """What is waited for, in no order."""
-        return [(cursor, message) for _, _, cursor, message in self._heap]
+        return [(place, message) for _, _, place, message in self._heap]
 
 
 class Shard:
@@ -123,7 +126,9 @@ class Shard:
         "decode",
         "destinations",
         "expired",
+        "expiring",
         "expiry_from",
+        "expiry_page",
         "expiry_read",
         "expiry_upto",
         "instance",
@@ -192,6 +197,10 @@ class Shard:
         self.expiry_from = (0, 0)
         """(expiration, sequence) up to which the sweep has looked."""
         self.expiry_upto = 0
+        self.expiry_page: tuple[int, int] | None = None
+        """The same, as soon as everything in `expiring` is ended; None: no page is being worked off."""
+        self.expiring: deque[Run] = deque()
+        """What has expired and is still to be ended for some subscriptions."""
         self.expiry_read = 0
         self.compact_turn = 0
         self.changed_lanes: dict[Lane, None] = {}
@@ -200,6 +209,10 @@ class Shard:
         """Since the last checkpoint."""
         self.watched: dict[Destination, None] = {}
         """Changed since operators were last told."""
+
+    def next_read(self) -> int:
+        self.read_number += 1
+        return self.read_number
 
     def message_id(self, message: Message) -> str:
         return message.header.message_id or f"ID:{self.instance}-{message.sequence}"

@@ -104,6 +104,9 @@ class Cursor:
         """Messages not settled; those acknowledged in the open batch still count."""
         return self.lane.tail - self.progress.floor - self.progress.ahead
 
+    def is_over(self, position: int) -> bool:
+        return self.progress.is_settled(position)
+
     @property
     def deliverable(self) -> int:
         """Messages that could leave now. None while the bodies of earlier ones are on their way: order comes first."""

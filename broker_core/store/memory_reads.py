@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from broker_core.engine.effects import RETAINED, ExpiredWanted, PageWanted, PositionsWanted, Read
 from broker_core.engine.message import VOLATILE, Message, StoredBody
@@ -18,7 +19,7 @@ def read_rows(tables: Tables, read: Read, *, cut: bool) -> tuple[list[Message], 
             may_read(tables, segment)
     if isinstance(read, ExpiredWanted):
         due = sorted((row for row in _stored(tables, read.segments) if _is_due(row, read)), key=lambda row: (row.header.expiration, row.sequence))
-        return [_message(row, None) for row in due[: read.limit]], len(due) < read.limit
+        return [_message(replace(row, header=replace(row.header, octets=b"")), None) for row in due[: read.limit]], len(due) < read.limit
     if isinstance(read, PositionsWanted):
         wanted = set(read.positions)
         return [_message(row, row.body) for row in _lane(tables, read) if row.position in wanted], True

@@ -67,7 +67,7 @@ class Reader:
 
     async def _expired(self, read: ExpiredWanted) -> tuple[list[Message], bool]:
         where = "expiration > 0 AND (expiration, sequence) > (%(expiration)s::int8, %(sequence)s::int8) AND expiration <= %(upto)s::int8"
-        bare = _ROW.replace("body, stored_body", "NULL::bytea AS body, NULL::int8 AS stored_body")
+        bare = _ROW.replace("headers", "''::bytea AS headers").replace("body, stored_body", "NULL::bytea AS body, NULL::int8 AS stored_body")
         statement = self._union(bare, self._tables(0, read.segments), where, "ORDER BY expiration, sequence LIMIT %(limit)s::int8")
         expiration, sequence = read.after
         keys: Keys = {"expiration": expiration, "sequence": sequence, "upto": read.upto, "limit": read.limit, "shard": self._shard, "asked": read.segments}

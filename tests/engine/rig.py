@@ -80,7 +80,7 @@ class Bench:
             outputs += effects.outputs
             self.release(effects)
             report = False
-            if self.slow or not (self.reads or self.steps):
+            if self.slow or not (self.reads or self.steps or self.engine.shard.expiring):
                 self.outputs += outputs
                 return outputs
             self.read()

@@ -49,6 +49,7 @@ LIMITS = Limits(
     reap_ms=400,
     settings=SETTINGS,
     expiry_rows=4,
+    expiry_steps=5,
     compact_below=0.35,
 )
 STOMP_LIMITS = StompLimits(

@@ -343,7 +343,7 @@ class MessageContract:
 
         async def read(after: tuple[int, int], upto: int, limit: int, segments: list[int]) -> tuple[list[int], bool]:
             found, complete = await store.read(ExpiredWanted(1, after, upto, limit, segments))
-            assert all(row.body is None for row in found)
+            assert all(row.body is None and row.header.octets == b"" and row.size for row in found)
             return [row.sequence for row in found], complete
 
         assert await read((0, 0), 60, 10, [1]) == ([6, 3, 2, 4], True)
