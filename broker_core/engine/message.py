@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from enum import IntEnum
 
@@ -55,8 +54,6 @@ class Header:
     """JSON object: what the broker added (reason, time, origin, counts of a dead message); the bare message never changes (R15)."""
     lane: int = 0
     """Derived: the lane index of (priority, reliability)."""
-    properties: Mapping[str, str] | None = None
-    """What selectors ask for, decoded from `octets` when the first one does."""
     twin: Header | None = None
     """See `unstored`."""
 

@@ -9,32 +9,45 @@ from .shard import Shard
 from .subscription import Filter
 
 Value = str | int | float | bool | None
-FIELDS: dict[str, Callable[[Shard, Message], Value]] = {
-    "JMSPriority": lambda _, message: message.header.priority,
-    "JMSDeliveryMode": lambda _, message: "PERSISTENT" if message.header.reliability >= STORED else "NON_PERSISTENT",
-    "JMSMessageID": lambda shard, message: shard.message_id(message),
-    "JMSTimestamp": lambda _, message: message.accepted_at,
-    "JMSCorrelationID": lambda shard, message: _decoded(shard, message).get("correlation-id"),
-    "JMSType": lambda shard, message: _decoded(shard, message).get("type"),
+
+
+class Properties:
+    """Of one message, while it is being routed. Its header section is decoded when the first selector asks for a property, once for all of them,
+    and forgotten with this: headers are remembered for as long as producers repeat them, and would keep what was decoded."""
+
+    __slots__ = ("_decoded", "message", "shard")
+
+    def __init__(self, shard: Shard, message: Message) -> None:
+        self.shard = shard
+        self.message = message
+        self._decoded: Mapping[str, str] | None = None
+
+    @property
+    def decoded(self) -> Mapping[str, str]:
+        if self._decoded is None:
+            self._decoded = self.shard.decode(self.message.header)
+        return self._decoded
+
+    def __call__(self, name: str) -> Value:
+        field = FIELDS.get(name)
+        return self.decoded.get(name) if field is None else field(self)
+
+
+FIELDS: dict[str, Callable[[Properties], Value]] = {
+    "JMSPriority": lambda of: of.message.header.priority,
+    "JMSDeliveryMode": lambda of: "PERSISTENT" if of.message.header.reliability >= STORED else "NON_PERSISTENT",
+    "JMSMessageID": lambda of: of.shard.message_id(of.message),
+    "JMSTimestamp": lambda of: of.message.accepted_at,
+    "JMSCorrelationID": lambda of: of.decoded.get("correlation-id"),
+    "JMSType": lambda of: of.decoded.get("type"),
 }
 
 
-def takes(shard: Shard, wanted: Filter, message: Message) -> bool:
+def takes(wanted: Filter, properties: Properties) -> bool:
     """Whether the filter lets the message through. It has its sequence and its instant already."""
-    header = message.header
-    if wanted.sender and wanted.sender == header.client_id:
+    if wanted.sender and wanted.sender == properties.message.header.client_id:
         return False
     selector = wanted.selector
     if selector is None:
         return True
-    decoded = _decoded(shard, message).get
-    if FIELDS.keys().isdisjoint(selector.identifiers):
-        return selector.matches(decoded)
-    return selector.matches(lambda name: FIELDS[name](shard, message) if name in FIELDS else decoded(name))
-
-
-def _decoded(shard: Shard, message: Message) -> Mapping[str, str]:
-    header = message.header
-    if header.properties is None:
-        header.properties = shard.decode(header)
-    return header.properties
+    return selector.matches(properties.decoded.get if FIELDS.keys().isdisjoint(selector.identifiers) else properties)

@@ -6,7 +6,7 @@ from .accounting import discard_body
 from .destination import Destination
 from .message import STORED, VOLATILE, Message, StoredBody
 from .placing import open_lane, place
-from .properties import takes
+from .properties import Properties, takes
 from .shard import Shard
 from .subscription import Group
 
@@ -20,8 +20,9 @@ def publish(shard: Shard, destination: Destination, message: Message) -> None:
     message.destination = destination.number
     left_out: list[Group] = []
     durables = takers = 0
+    properties = Properties(shard, message)
     for group in destination.groups.values():
-        if group.wanted and not takes(shard, group.wanted, message):
+        if group.wanted and not takes(group.wanted, properties):
             left_out.append(group)
         else:
             durables += group.durables

@@ -403,3 +403,21 @@ def test_thousands_of_inactive_subscriptions_take_nothing_of_a_stored_message() 
     assert sum(len(s.cursors[4].ready) for s in destination.subscriptions) == 0
     assert b.depth(TOPIC) == 51
     assert VOLATILE + 4 not in [cursor.index for s in destination.subscriptions for cursor in s.order]
+
+
+def test_a_message_is_decoded_once_for_all_selectors_and_what_was_decoded_is_not_kept() -> None:
+    b = bench()
+    asked: list[Header] = []
+
+    def decode(header: Header) -> dict[str, str]:
+        asked.append(header)
+        return {"n": header.octets.decode()}
+
+    b.engine.shard.decode = decode
+    for number in range(1, 100):
+        plain(b, number, wanted=Filter(compile_selector(f"n = '{number}'", coerce=True)))
+    header = Header(b"7", 4, EXPRESS, 0, Encoding.STOMP)
+    for body in (b"a", b"b"):
+        b.apply(c.Send(1, None, TOPIC, Message(header, body, 10)))
+        assert b.bodies(b.flush()) == [body.decode()]
+    assert asked == [header, header]
