@@ -26,3 +26,9 @@ def _numbers() -> Iterator[int]:
 def queue(_numbers: Iterator[int]) -> str:
     """A queue that nobody else uses."""
     return f"/queue/acceptance.{next(_numbers)}"
+
+
+@pytest.fixture
+def topic(_numbers: Iterator[int]) -> str:
+    """A topic that nobody else uses."""
+    return f"/topic/acceptance.{next(_numbers)}"

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import datetime as dt
+import inspect
 import ipaddress
 import subprocess
 import sys
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 from cryptography import x509
@@ -14,12 +16,17 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
-from tests.acceptance import stomp_py_scenarios
-from tests.support.service import Service
+from tests.acceptance.stomp_py import queues, topics, transactions
+from tests.support.service import REPOSITORY, Service
 
 SCENARIO_SECONDS_MAX = 150
 DEBIAN = Path("/usr/bin/python3")
-SCENARIOS = [scenario.__name__ for scenario in stomp_py_scenarios.SCENARIOS]
+OF_ITS_OWN_SERVICE = {"over_tls", "refused_until_dead"}
+
+
+def scenarios(module: ModuleType) -> list[str]:
+    functions = [name for name, value in vars(module).items() if inspect.isfunction(value) and value.__module__ == module.__name__]
+    return [name for name in functions if not name.startswith("_") and name not in OF_ITS_OWN_SERVICE]
 
 
 def clients() -> list[tuple[str, str]]:
@@ -37,21 +44,32 @@ def clients() -> list[tuple[str, str]]:
 CLIENTS = clients()
 
 
-def play(interpreter: str, port: int, queue: str, scenario: str, *arguments: str) -> None:
-    done = subprocess.run(
-        [interpreter, stomp_py_scenarios.__file__, str(port), queue, scenario, *arguments],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        timeout=SCENARIO_SECONDS_MAX,
-    )
-    assert done.returncode == 0, done.stdout
+def play(port: int, name: str, scenario: str, *arguments: str, clients: list[tuple[str, str]] = CLIENTS) -> None:
+    """With these clients at once, each with a destination of its own."""
+    playing = {
+        version: subprocess.Popen(
+            [interpreter, "-m", "tests.acceptance.stomp_py", str(port), f"{name}.{version}", scenario, *arguments],
+            cwd=REPOSITORY, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+        )
+        for interpreter, version in clients
+    }  # fmt: skip
+    try:
+        said = {version: process.communicate(timeout=SCENARIO_SECONDS_MAX)[0] for version, process in playing.items()}
+    finally:
+        for process in playing.values():
+            process.kill()
+    failed = [f"stomp.py {version}:\n{said[version]}" for version, process in playing.items() if process.returncode != 0]
+    assert not failed, "\n".join(failed)
 
 
-@pytest.mark.parametrize("scenario", [name for name in SCENARIOS if name != "refused_until_dead"])
-@pytest.mark.parametrize("interpreter", [pytest.param(path, id=f"stomp.py-{version}") for path, version in CLIENTS])
-def test_a_stomp_py_application_works(service: Service, queue: str, interpreter: str, scenario: str) -> None:
-    play(interpreter, service.stomp_port, queue, scenario)
+@pytest.mark.parametrize("scenario", [*scenarios(queues), *scenarios(transactions)])
+def test_a_stomp_py_application_works_with_a_queue(service: Service, queue: str, scenario: str) -> None:
+    play(service.stomp_port, queue, scenario)
+
+
+@pytest.mark.parametrize("scenario", scenarios(topics))
+def test_a_stomp_py_application_works_with_a_topic(service: Service, topic: str, scenario: str) -> None:
+    play(service.stomp_port, topic, scenario)
 
 
 def certificate(folder: Path) -> tuple[Path, Path]:
@@ -80,6 +98,6 @@ def test_tls_and_a_short_way_to_the_dead_message_queue(tmp_path: Path) -> None:
         "SURETY_REDELIVERY_MAX": "2", "SURETY_REDELIVERY_DELAY_MS": "100",
     }  # fmt: skip
     with Service(environment=environment) as service:
-        for number, (interpreter, _) in enumerate(CLIENTS):
-            play(interpreter, service.stomp_tls_port, f"/queue/tls.{number}", "over_tls", str(certificate_file))
-            play(interpreter, service.stomp_port, f"/queue/dead.{number}", "refused_until_dead")
+        play(service.stomp_tls_port, "/queue/tls", "over_tls", str(certificate_file))
+        for client in CLIENTS:  # they would take each other's from the one dead message queue
+            play(service.stomp_port, "/queue/dead", "refused_until_dead", clients=[client])

@@ -1,72 +1,11 @@
-"""What an application does with stomp.py, as a program: `python stomp_py_scenarios.py PORT QUEUE SCENARIO`. Exits 0 if all went well.
+"""Queues: sending, acknowledging, redelivery, death, manners of the protocol and its versions."""
 
-Runs under any stomp.py from 8 (Debian's) to 9, with any interpreter; imports nothing of ours.
-"""
-
-import inspect
-import queue
 import ssl
-import sys
 import time
 
 import stomp
 
-TIMEOUT = 15
-QUIET = 1.0
-
-
-class Client(stomp.ConnectionListener):
-    """A connection and everything it heard."""
-
-    def __init__(self, port, kind=stomp.Connection12, login="guest", passcode="guest", tls=None, **options):
-        self.frames = {name: queue.Queue() for name in ("message", "receipt", "error", "disconnected", "heartbeat")}
-        self.connection = kind([("127.0.0.1", port)], reconnect_attempts_max=1, **options)
-        if tls:
-            self.connection.set_ssl([("127.0.0.1", port)], ca_certs=tls)
-        self.connection.set_listener("", self)
-        self.connection.connect(login, passcode, wait=True)
-
-    def on_message(self, frame):
-        self.frames["message"].put(frame)
-
-    def on_receipt(self, frame):
-        self.frames["receipt"].put(frame)
-
-    def on_error(self, frame):
-        self.frames["error"].put(frame)
-
-    def on_disconnected(self):
-        self.frames["disconnected"].put(None)
-
-    def on_heartbeat(self):
-        self.frames["heartbeat"].put(None)
-
-    def next(self, name="message"):
-        return self.frames[name].get(timeout=TIMEOUT)
-
-    def none(self, name="message"):
-        time.sleep(QUIET)
-        assert self.frames[name].empty(), self.frames[name].get()
-
-    def send(self, destination, body, **headers):
-        """A persistent message; returns when it is confirmed."""
-        self.connection.send(destination, body, persistent="true", receipt="sent", **headers)
-        frame = self.next("receipt")
-        assert frame.headers["receipt-id"] == "sent", frame
-
-    def subscribe(self, destination, ack="client-individual", link="1", **headers):
-        self.connection.subscribe(destination, id=link, ack=ack, headers=headers)
-
-    def ack(self, frame):
-        self.connection.ack(frame.headers["ack"])
-
-    def close(self):
-        self.connection.disconnect()
-
-    def vanish(self):
-        """End without DISCONNECT."""
-        self.connection.transport.disconnect_socket()
-        self.next("disconnected")
+from .client import Client
 
 
 def send_and_receive(port, name):
@@ -258,9 +197,6 @@ def _old_version(port, name, kind):
     other.close()
 
 
-SCENARIOS = [each for each in list(globals().values()) if inspect.isfunction(each) and each.__module__ == __name__ and not each.__name__.startswith("_")]
-
-
 def over_tls(port, name, certificate):
     """The same over TLS, the certificate checked."""
     client = Client(port, tls=certificate)
@@ -269,7 +205,3 @@ def over_tls(port, name, certificate):
     client.subscribe(name, ack="auto")
     assert client.next().body == "secret"
     client.close()
-
-
-if __name__ == "__main__":
-    globals()[sys.argv[3]](int(sys.argv[1]), sys.argv[2], *sys.argv[4:])
