@@ -11,6 +11,8 @@ from .subscription import Cursor
 def settle_now(shard: Shard, cursor: Cursor, message: Message, outcome: Outcome) -> None:
     """The message is over for this subscription, with this outcome; the ledger will say so."""
     settle_range(shard, cursor, message.position, message.position, message.size, outcome)
+    if cursor.gone:
+        cursor.forget_gone(message.position)
     if cursor.durable and message.header.reliability == Reliability.ASSURED:
         shard.batch.synchronous = True
 

@@ -18,6 +18,7 @@ from .refusal import Refusal
 from .settlement import feed
 from .shard import Shard
 from .subscription import Cursor, Subscription
+from .waiting import waiting
 
 PURGE_UNSEEN = 1_000
 """A purge takes what has come since the operator looked, but not more than he saw and so many."""
@@ -130,10 +131,8 @@ def _purge_cursor(shard: Shard, cursor: Cursor) -> int:
     held = [m for link in subscription.links.values() for m in link.unsettled.values() if m.header.lane == cursor.index]
     kept = sorted([*(m.position for m in held), *cursor.reserved, *cursor.accepted, *cursor.excluded])
     if not cursor.stored:
-        skipped = cursor.skip
-        for message in [*cursor.ready, *(m for _, m in cursor.returned), *cursor.delayed.values()]:
-            if message.position not in skipped:
-                discard_body(shard, message)
+        for message in waiting(cursor):
+            discard_body(shard, message)
         for body in cursor.bodies.values():
             discard(shard, body)
         cursor.bodies.clear()
@@ -141,10 +140,11 @@ def _purge_cursor(shard: Shard, cursor: Cursor) -> int:
     cursor.octets = 0
     cursor.ready.clear()
     cursor.returned.clear()
-    cursor.expiring.clear()
+    cursor.lowest.clear()
     cursor.missing.clear()
     cursor.delayed.clear()
-    cursor.skip.clear()
+    cursor.gone.clear()
+    cursor.stale = 0
     cursor.loaded = tail
     for position in [p for p in cursor.failures if p not in set(kept)]:
         del cursor.failures[position]

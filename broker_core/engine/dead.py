@@ -4,9 +4,7 @@ if their destination says so (checklist items 75 to 80). Nothing dies twice: wha
 from __future__ import annotations
 
 import json
-from collections import deque
 from collections.abc import Sequence
-from heapq import heapify, heappop
 
 from .accounting import discard_body, settle_now, settle_range
 from .address import DEAD_MESSAGE_QUEUE
@@ -15,6 +13,7 @@ from .message import Encoding, Header, Message
 from .placing import place
 from .shard import Shard
 from .subscription import Cursor
+from .waiting import withdraw
 
 REASONS = {Outcome.EXPIRED: "EXPIRED", Outcome.UNDELIVERABLE: "UNDELIVERABLE", Outcome.REJECTED: "UNDELIVERABLE"}
 """Open MQ's names (JMS_SUN_DMQ_UNDELIVERED_REASON)."""
@@ -91,53 +90,11 @@ def expire_found(shard: Shard, cursor: Cursor, message: Message) -> None:
     acknowledged; if it comes back, it expires then."""
     if cursor.progress.is_settled(message.position):
         return
-    waiting = _withdraw(cursor, message)
+    waiting = withdraw(shard, cursor, message)
     if waiting is not None:
         waiting.failures = cursor.failures.get(message.position, 0)  # a row read for a sweep does not know them
         expire(shard, cursor, waiting)
-        _forget_skipped(shard, cursor)
         shard.mark(cursor.subscription)
-
-
-def _withdraw(cursor: Cursor, message: Message) -> Message | None:
-    """Take the message from where it waits; the object that waited. None: it is outstanding on a link."""
-    position = message.position
-    if position >= cursor.loaded:
-        cursor.bodies.pop(position, None)
-        return message
-    waiting = cursor.missing.pop(position, None) or cursor.delayed.pop(position, None)
-    if waiting is not None:
-        return waiting
-    waiting = cursor.expiring.pop(position, None)
-    if waiting is None:
-        if not cursor.ready or position < cursor.ready[0].position:
-            return None
-        waiting = message
-    cursor.skip[position] = None
-    return waiting
-
-
-def _forget_skipped(shard: Shard, cursor: Cursor) -> None:
-    """What expired leaves memory: at the head at once, elsewhere when it is the greater part, so that each costs a constant number of steps."""
-    skip, ready, returned = cursor.skip, cursor.ready, cursor.returned
-    freed = 0
-    while ready and ready[0].position in skip:
-        message = ready.popleft()
-        del skip[message.position]
-        freed += message.size
-    while returned and returned[0][0] in skip:
-        position, message = heappop(returned)
-        del skip[position]
-        freed += message.size
-    if 2 * len(skip) > len(ready) + len(returned):
-        freed += sum(message.size for message in ready if message.position in skip)
-        freed += sum(message.size for position, message in returned if position in skip)
-        cursor.ready = deque([message for message in ready if message.position not in skip])
-        cursor.returned = [entry for entry in returned if entry[0] not in skip]
-        heapify(cursor.returned)
-        skip.clear()
-    cursor.octets -= freed
-    shard.memory -= freed
 
 
 def _dead_header(shard: Shard, address: str, message: Message, outcome: Outcome, comment: str) -> Header:

@@ -12,6 +12,7 @@ from .message import Message, Reliability, StoredBody
 from .settlement import acknowledge
 from .shard import Shard
 from .subscription import Cursor, Subscription
+from .waiting import forget_stale
 
 
 def dispatch(shard: Shard, subscription: Subscription) -> None:
@@ -83,27 +84,30 @@ def _deliver(shard: Shard, link: Link, cursor: Cursor, count: int) -> None:
 
 def _take(shard: Shard, link: Link, cursor: Cursor, count: int) -> list[Message]:
     messages: list[Message] = []
-    ready, returned, skip, now = cursor.ready, cursor.returned, cursor.skip, shard.now
+    ready, returned, gone, now = cursor.ready, cursor.returned, cursor.gone, shard.now
     room = shard.limits.link_octets - link.octets
     octets = freed = 0
     while count and octets < room and (returned or ready):
         if returned:
-            message = heappop(returned)[1]
+            position = heappop(cursor.lowest)
+            if position not in returned:
+                continue
+            message = returned.pop(position)
         elif cursor.missing:
             break
         else:
             message = ready.popleft()
+            if gone and message.position in gone:
+                gone.discard(message.position)
+                cursor.stale -= 1
+                freed += message.size
+                continue
         size = message.size
         freed += size
-        if skip and message.position in skip:
-            del skip[message.position]
-            continue
         header = message.header
-        if header.expiration:
-            cursor.expiring.pop(message.position, None)
-            if header.expiration <= now:
-                expire(shard, cursor, message)
-                continue
+        if header.expiration and header.expiration <= now:
+            expire(shard, cursor, message)
+            continue
         if header.reliability == Reliability.ASSURED:
             shard.batch.synchronous = True
         messages.append(message)
@@ -112,6 +116,8 @@ def _take(shard: Shard, link: Link, cursor: Cursor, count: int) -> list[Message]
     cursor.octets -= freed
     shard.memory -= freed
     link.octets += octets
+    if cursor.stale:
+        forget_stale(shard, cursor)
     return messages
 
 

@@ -63,13 +63,13 @@ class Engine:
         shard = self.shard
         shard.now = now
         settle_presettled(shard)
+        settle_accepted(shard)
         fire_timers(shard)
         end_expired(shard)
         if report:
             time_out(shard)
         batch = shard.batch
         marked: list[Subscription] = []
-        settle_accepted(shard)
         while batch.dirty:
             dirty, batch.dirty = batch.dirty, {}
             for subscription in dirty:

@@ -18,6 +18,7 @@ from .message import VOLATILE, Message
 from .progress import BLOCK, Progress
 from .shard import Shard
 from .subscription import Cursor, Subscription
+from .waiting import waiting as in_memory
 
 
 Waiting = dict[Cursor | Lane, dict[int, list[Message]]]
@@ -65,8 +66,8 @@ def _horizon(cursor: Cursor) -> int:
 
 
 def _places(cursor: Cursor) -> Iterator[tuple[str, Message]]:
-    yield from (("ready", message) for message in cursor.ready if message.position not in cursor.skip)
-    yield from (("returned", message) for _, message in cursor.returned if message.position not in cursor.skip)
+    yield from (("ready", message) for message in cursor.ready if message.position not in cursor.gone)
+    yield from (("returned", message) for message in cursor.returned.values())
     yield from (("missing", message) for message in cursor.missing.values())
     yield from (("delayed", message) for message in cursor.delayed.values())
     yield from (("reserved", message) for message in cursor.reserved.values())
@@ -75,7 +76,8 @@ def _places(cursor: Cursor) -> Iterator[tuple[str, Message]]:
 
 
 def _check_places(cursor: Cursor) -> dict[int, Message]:
-    """Every unsettled position below `loaded` is in exactly one place, and nothing settled is in any. The messages by position."""
+    """Every unsettled position below `loaded`, and of the others those that are gone from there, is in exactly one place, and nothing settled is in
+    any. The messages by position."""
     name, progress = _name(cursor), cursor.progress
     found: dict[int, Message] = {}
     places: dict[int, str] = {}
@@ -83,27 +85,34 @@ def _check_places(cursor: Cursor) -> dict[int, Message]:
         position = message.position
         assert position not in places, f"position {position} of {name} is {places[position]} and {place}"
         assert not progress.is_settled(position), f"position {position} of {name} is settled and {place}"
-        assert position < cursor.loaded, f"position {position} of {name} is {place}, but nothing is loaded from {cursor.loaded} on"
+        assert position < cursor.frontier or position in cursor.gone or place == "ready", f"position {position} of {name} is {place} and not gone"
         assert message.header.lane == cursor.index, f"position {position} of {name} is a message of lane {message.header.lane}"
         assert message.body is not None or place not in ("ready", "returned"), f"position {position} of {name} is {place} without its body"
         places[position] = place
         found[position] = message
-    unsettled = progress.count_unsettled(progress.floor, cursor.loaded - 1)
-    lost = [r for r in progress.unsettled(progress.floor, cursor.loaded - 1) if any(p not in places for p in range(r[0], r[1] + 1))]
-    assert unsettled == len(places), f"unsettled positions of {name} are nowhere, within {lost}"
-    positions = [message.position for message in cursor.ready]
-    assert all(a < b for a, b in pairwise(positions)), f"ready of {name} is not ascending: {positions}"
-    returned = [position for position, _ in cursor.returned]
-    assert set(cursor.skip) <= {*positions, *returned}, f"{name} is to skip what is nowhere: {list(cursor.skip)}"
-    expiring = {position for position, message in cursor.returned if message.header.expiration and position not in cursor.skip}
-    assert set(cursor.expiring) == expiring, f"{name} says that of what came back {list(cursor.expiring)} may expire, it is {expiring}"
-    assert all(progress.is_settled(position) for position in cursor.skip), f"{name} skips what is not settled: {list(cursor.skip)}"
-    octets = sum(message.size for message in cursor.ready) + sum(message.size for _, message in cursor.returned)
+    ranges = progress.unsettled(progress.floor, cursor.loaded - 1)
+    lost = [position for first, last in ranges for position in range(first, last + 1) if position not in places]
+    lost += [position for position in cursor.gone if not progress.is_settled(position) and position not in places]
+    assert not lost, f"unsettled positions {lost} of {name} are nowhere"
+    _check_gone(cursor)
+    octets = sum(message.size for message in cursor.ready) + sum(message.size for message in cursor.returned.values())
     assert cursor.octets == octets, f"{name} is said to hold {cursor.octets} octets, it holds {octets}"
     assert all(p >= cursor.loaded and not progress.is_settled(p) for p in cursor.bodies), f"{name} keeps bodies of others: {list(cursor.bodies)}"
     assert not cursor.accepted, f"acknowledgements of {name} were left behind: {cursor.accepted}"
     assert not [p for p in cursor.failures if progress.is_settled(p)], f"{name} remembers failures of settled messages"
     return found
+
+
+def _check_gone(cursor: Cursor) -> None:
+    name, gone = _name(cursor), cursor.gone
+    positions = [message.position for message in cursor.ready]
+    assert all(a < b for a, b in pairwise(positions)), f"ready of {name} is not ascending: {positions}"
+    assert not positions or (positions[-1] < cursor.loaded and positions[0] not in gone), f"ready of {name} is {positions}, gone are {gone}"
+    stale = sum(position in gone for position in positions)
+    assert cursor.stale == stale <= len(positions) / 2, f"{cursor.stale} of ready of {name} are said to be gone, {stale} are"
+    kept = [p for p in gone if p >= cursor.loaded and cursor.progress.is_settled(p)]
+    assert not kept, f"{name} remembers as gone what is settled and not in memory: {kept}"
+    assert set(cursor.returned) <= set(cursor.lowest), f"{name} would not find some of what came back: {set(cursor.returned) - set(cursor.lowest)}"
 
 
 def _check_progress(cursor: Cursor) -> None:
@@ -231,6 +240,6 @@ def _check_delayed(cursor: Cursor, waiting: Waiting) -> None:
     if cursor.stored:
         return
     timed = waiting.get(cursor.lane, {})
-    for message in [*cursor.ready, *cursor.expiring.values(), *cursor.delayed.values()]:
+    for message in in_memory(cursor):
         due = message.header.expiration
-        assert not due or message.position in cursor.skip or message.position in timed, f"{message.position} of {_name(cursor)} expires unseen"
+        assert not due or message.position in timed, f"{message.position} of {_name(cursor)} expires unseen"

@@ -6,13 +6,12 @@ over the rows. Reads are released by the host after the batch's commit, so every
 
 from __future__ import annotations
 
-from heapq import heappush
-
 from .commands import PageLoaded
 from .effects import PageWanted, PositionsWanted
 from .message import Message
 from .shard import Shard
 from .subscription import Cursor, Subscription
+from .waiting import forget_gone, put_back
 
 EVICT_ROWS = 64
 """Below this many rows a window is not worth evicting."""
@@ -98,7 +97,7 @@ def loaded(shard: Shard, command: PageLoaded) -> None:
 
 
 def _take_page(shard: Shard, cursor: Cursor, read: PageWanted, command: PageLoaded) -> None:
-    progress, failures, flagged = cursor.progress, cursor.failures, cursor.offered_before
+    progress, failures, flagged, gone = cursor.progress, cursor.failures, cursor.offered_before, cursor.gone
     settled_some = progress.ahead or progress.floor > read.after + 1
     octets = 0
     for message in command.messages:
@@ -106,7 +105,7 @@ def _take_page(shard: Shard, cursor: Cursor, read: PageWanted, command: PageLoad
         _as_placed(cursor, message)
         if cursor.bodies:
             cursor.bodies.pop(position, None)
-        if settled_some and progress.is_settled(position):
+        if (settled_some and progress.is_settled(position)) or (gone and position in gone):
             continue
         if position <= flagged:
             message.redelivered = True
@@ -117,6 +116,9 @@ def _take_page(shard: Shard, cursor: Cursor, read: PageWanted, command: PageLoad
     cursor.octets += octets
     shard.memory += octets
     cursor.loaded = max(cursor.loaded, read.upto + 1 if command.complete else command.messages[-1].position + 1)
+    if gone:
+        frontier = cursor.frontier
+        cursor.gone = {position for position in gone if position >= frontier}
 
 
 def _as_placed(cursor: Cursor, message: Message) -> None:
@@ -131,11 +133,7 @@ def _take_missing(shard: Shard, cursor: Cursor, messages: list[Message]) -> None
         if message is None:
             continue
         message.body = row.body
-        heappush(cursor.returned, (message.position, message))
-        if message.header.expiration:
-            cursor.expiring[message.position] = message
-        cursor.octets += message.size
-        shard.memory += message.size
+        put_back(shard, cursor, message)
 
 
 def _evict_idle(shard: Shard) -> None:
@@ -153,9 +151,7 @@ def evict(shard: Shard, cursor: Cursor) -> None:
         return
     octets = sum(message.size for message in cursor.ready)
     cursor.loaded = cursor.ready[0].position
-    if cursor.skip:
-        for message in cursor.ready:
-            cursor.skip.pop(message.position, None)
     cursor.ready.clear()
+    forget_gone(cursor)
     cursor.octets -= octets
     shard.memory -= octets

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import heapq
 from collections.abc import Iterator
 from itertools import islice
 
@@ -96,10 +95,8 @@ def _oldest_at(destination: Destination) -> int | None:
 
 def _heads(cursor: Cursor) -> Iterator[Message]:
     """The first of each place where messages wait."""
-    skip = cursor.skip
     yield from islice(cursor.missing.values(), 1)
     yield from islice(cursor.delayed.values(), 1)
-    yield from islice((message for message in cursor.ready if message.position not in skip), 1)
+    yield from islice(cursor.ready, 1)
     if cursor.returned:
-        returned = [entry for entry in cursor.returned if entry[0] not in skip] if skip else cursor.returned
-        yield from (message for _, message in heapq.nsmallest(1, returned))
+        yield cursor.head

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from heapq import heappush
 from itertools import takewhile
 
 from .accounting import discard_body, forget_failures
@@ -15,6 +14,7 @@ from .progress import ranges
 from .refusal import Refusal
 from .shard import Shard
 from .subscription import Cursor, Subscription
+from .waiting import put_back
 
 
 def settle(shard: Shard, command: Settle) -> None:
@@ -100,6 +100,9 @@ def settle_accepted(shard: Shard) -> None:
                 progress.settle(first, last)
                 if cursor.durable:
                     batch.settled.append((number, index, first, last, Outcome.ACCEPTED))
+            if cursor.gone:
+                for position in accepted:
+                    cursor.forget_gone(position)
             cursor.accepted = []
         if cursor.excluded:
             for first, last in ranges(cursor.excluded):
@@ -177,11 +180,7 @@ def come_back(shard: Shard, cursor: Cursor, message: Message) -> None:
     if back.body is None:
         cursor.missing[back.position] = back
     else:
-        heappush(cursor.returned, (back.position, back))
-        if back.header.expiration:
-            cursor.expiring[back.position] = back
-        cursor.octets += back.size
-        shard.memory += back.size
+        put_back(shard, cursor, back)
     shard.mark(cursor.subscription)
 
 

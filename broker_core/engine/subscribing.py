@@ -14,6 +14,7 @@ from .refusal import Refusal
 from .settlement import feed, release_all
 from .shard import Shard
 from .subscription import Cursor, Group, Subscription
+from .waiting import waiting
 
 
 # -- links --------------------------------------------------------------------------------------------------------------------------
@@ -208,15 +209,15 @@ def _give_back_octets(subscription: Subscription) -> None:
 def _forget(shard: Shard, cursor: Cursor) -> None:
     """Empty it; timers and reads that still name it find everything settled."""
     if cursor.index >= VOLATILE:
-        for message in [*cursor.ready, *(m for _, m in cursor.returned), *cursor.delayed.values(), *cursor.reserved.values()]:
-            if message.position not in cursor.skip:
-                discard_body(shard, message)
+        for message in [*waiting(cursor), *cursor.reserved.values()]:
+            discard_body(shard, message)
         for body in cursor.bodies.values():
             discard(shard, body)
     shard.memory -= cursor.octets
     cursor.octets = 0
-    for kept in (cursor.ready, cursor.returned, cursor.expiring, cursor.missing, cursor.delayed, cursor.skip, cursor.bodies, cursor.failures, cursor.reserved):
+    for kept in (cursor.ready, cursor.gone, cursor.returned, cursor.lowest, cursor.missing, cursor.delayed, cursor.bodies, cursor.failures, cursor.reserved):
         kept.clear()
+    cursor.stale = 0
     cursor.accepted, cursor.excluded = [], []
     shard.batch.settling.pop(cursor, None)
     if cursor.lane.tail:

@@ -3,8 +3,10 @@
 Where a message of a lane can be, for one subscription (invariants.py checks that it is in exactly one of them):
 
     position < floor, or its bit set      settled
-    floor <= position < loaded            ready | returned | missing | delayed | outstanding on a link | on its way out presettled
-    loaded <= position < tail             on disk only: to be paged in (R7); while a read is on its way the cursor owns its interval
+    floor <= position < frontier          returned | missing | delayed | outstanding on a link | on its way out presettled
+    frontier <= position < loaded         ready; if it is in `gone` as below the frontier
+    loaded <= position < tail             on disk only: to be paged in (R7); while a read is on its way the cursor owns its interval;
+                                          if it is in `gone` as below the frontier
 
 An arriving message joins `ready` only if the cursor is caught up and memory allows; else it stays on disk and is paged in later.
 """
@@ -13,6 +15,7 @@ from __future__ import annotations
 
 from collections import deque
 from dataclasses import dataclass
+from heapq import heappop
 from typing import TYPE_CHECKING
 
 from .message import LANES, VOLATILE, Message, StoredBody
@@ -32,12 +35,13 @@ class Cursor:
         "delayed",
         "durable",
         "excluded",
-        "expiring",
         "failures",
         "failures_changed",
+        "gone",
         "index",
         "lane",
         "loaded",
+        "lowest",
         "missing",
         "octets",
         "offered",
@@ -48,7 +52,7 @@ class Cursor:
         "ready",
         "reserved",
         "returned",
-        "skip",
+        "stale",
         "stored",
         "subscription",
     )
@@ -75,10 +79,14 @@ class Cursor:
         """In `ready` and `returned`."""
         self.reading = 0
         """The number of the read on its way, for the next page or for missing bodies; 0: none."""
-        self.returned: list[tuple[int, Message]] = []
-        """Heap of messages that came back, to be delivered before `ready`."""
-        self.expiring: dict[int, Message] = {}
-        """Those of `returned` that have a time to live and have not expired, by position."""
+        self.gone: set[int] = set()
+        """Positions from the frontier on that wait there no more: taken out of the middle, or expired."""
+        self.stale = 0
+        """How many of `ready` are gone; never the first."""
+        self.returned: dict[int, Message] = {}
+        """Came back, to be delivered before `ready`; by position."""
+        self.lowest: list[int] = []
+        """Heap of the positions in `returned`, and of some that have left it."""
         self.missing: dict[int, Message] = {}
         """Came back without a body in memory: to be read again. In order of return."""
         self.delayed: dict[int, Message] = {}
@@ -86,8 +94,6 @@ class Cursor:
         self.failures: dict[int, int] = {}
         """Position -> failures, of unsettled messages that failed."""
         self.failures_changed: dict[int, None] = {}
-        self.skip: dict[int, None] = {}
-        """Positions in `ready` and `returned` that expired there."""
         self.bodies: dict[int, StoredBody] = {}
         """Large bodies of volatile messages that are on disk only, by position: no segment takes them along. 100 octets for 256 KiB at least."""
         self.reserved: dict[int, Message] = {}
@@ -108,16 +114,31 @@ class Cursor:
         return self.progress.is_settled(position)
 
     @property
+    def frontier(self) -> int:
+        """The first position that was never in turn to be delivered."""
+        return self.ready[0].position if self.ready else self.loaded
+
+    def forget_gone(self, position: int) -> None:
+        """It is settled now. In `ready` it stays until its turn comes."""
+        if position >= self.loaded or position < self.frontier:
+            self.gone.discard(position)
+
+    @property
     def deliverable(self) -> int:
         """Messages that could leave now. None while the bodies of earlier ones are on their way: order comes first."""
         if self.returned:
             return len(self.returned)
-        return 0 if self.missing else len(self.ready)
+        return 0 if self.missing else len(self.ready) - self.stale
 
     @property
     def head(self) -> Message:
         """The message to leave next; only if any is deliverable."""
-        return self.returned[0][1] if self.returned else self.ready[0]
+        lowest, returned = self.lowest, self.returned
+        if not returned:
+            return self.ready[0]
+        while lowest[0] not in returned:
+            heappop(lowest)
+        return returned[lowest[0]]
 
 
 @dataclass(slots=True, frozen=True)

@@ -7,6 +7,7 @@ import pytest
 from broker_core.engine import commands as c
 from broker_core.engine.effects import Outcome
 from broker_core.engine.message import Header, Message
+from broker_core.engine.subscription import Filter
 from tests.engine.rig import ASSURED, DEAD, EXPRESS, RELIABLE, Bench
 
 TOPIC = "topic/prices"
@@ -197,3 +198,14 @@ def test_a_crash_between_two_portions_leaves_the_rest_to_the_next_sweep() -> Non
     b.slow = False
     b.control("expire")
     assert b.depth(TOPIC) == 0
+
+
+def test_what_a_filter_leaves_out_does_not_expire_for_its_subscription_though_it_came_too_late() -> None:
+    b = bench(1)
+    b.attach(2, peer=2, address=TOPIC, name="other", durable=True, wanted=Filter(sender="one"), credit=0)
+    b.apply(c.Open(3, "guest", "one"))
+    publish(b, 1, lives=lambda number: 0)
+    late = Message(Header(b"", 4, RELIABLE, b.now - 1, client_id="one"), b"m", 10)
+    b.apply(c.Send(3, None, TOPIC, late))
+    b.flush()
+    assert (b.depth(TOPIC), b.depth(DEAD), b.destination(TOPIC).expired) == (2, 1, 1)

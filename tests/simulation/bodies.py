@@ -8,6 +8,7 @@ from broker_core.engine.commands import Command, Send
 from broker_core.engine.message import VOLATILE, StoredBody
 from broker_core.engine.shard import Shard
 from broker_core.engine.subscription import Cursor
+from broker_core.engine.waiting import waiting
 
 from .audit import Broken
 
@@ -35,8 +36,7 @@ class Bodies:
 
 def _kept(cursor: Cursor) -> Iterator[int]:
     yield from (body.body for body in cursor.bodies.values())
-    waiting = [*cursor.ready, *(message for _, message in cursor.returned), *cursor.delayed.values(), *cursor.reserved.values()]
     outstanding = [m for link in cursor.subscription.links.values() for m in link.unsettled.values() if m.header.lane == cursor.index]
-    for message in [*(m for m in waiting if m.position not in cursor.skip), *outstanding]:
+    for message in [*waiting(cursor), *cursor.reserved.values(), *outstanding]:
         if isinstance(message.body, StoredBody):
             yield message.body.body

@@ -228,9 +228,8 @@ def back_without_flag(plant: Plant) -> None:
 
     def come_back(shard: Any, cursor: Any, message: Any) -> None:
         right(shard, cursor, message)
-        for _, back in cursor.returned:
-            if back.position == message.position:
-                back.redelivered = False
+        if message.position in cursor.returned:
+            cursor.returned[message.position].redelivered = False
 
     plant.put(settlement, "come_back", come_back)
 

@@ -1,0 +1,79 @@
+"""What waits in a cursor's memory: put back there, taken from the middle, with the octets it holds. Dispatch takes from the head by itself."""
+
+from __future__ import annotations
+
+from collections import deque
+from heapq import heapify, heappush
+
+from .message import Message
+from .shard import Shard
+from .subscription import Cursor
+
+SLACK = 64
+"""Positions in `lowest` of messages that left otherwise, beside as many as there are in `returned`, before it is made anew."""
+
+
+def waiting(cursor: Cursor) -> list[Message]:
+    """All of it that has its body at hand, or waits for its back-off."""
+    ready = [message for message in cursor.ready if message.position not in cursor.gone] if cursor.stale else cursor.ready
+    return [*ready, *cursor.returned.values(), *cursor.delayed.values()]
+
+
+def put_back(shard: Shard, cursor: Cursor, message: Message) -> None:
+    """It comes before what was never delivered."""
+    cursor.returned[message.position] = message
+    heappush(cursor.lowest, message.position)
+    cursor.octets += message.size
+    shard.memory += message.size
+
+
+def withdraw(shard: Shard, cursor: Cursor, message: Message) -> Message | None:
+    """Take the unsettled message from where it waits, whatever waits before it; the object that waited. None: a consumer has it."""
+    position = message.position
+    waiting = cursor.returned.pop(position, None)
+    if waiting is not None:
+        _free(shard, cursor, waiting.size)
+        if len(cursor.lowest) > 2 * len(cursor.returned) + SLACK:
+            cursor.lowest = list(cursor.returned)
+            heapify(cursor.lowest)
+        return waiting
+    waiting = cursor.missing.pop(position, None) or cursor.delayed.pop(position, None)
+    if waiting is not None:
+        return waiting
+    if position < cursor.frontier or position in cursor.gone:
+        return None
+    cursor.gone.add(position)
+    if position < cursor.loaded:
+        cursor.stale += 1
+        forget_stale(shard, cursor)
+    else:
+        cursor.bodies.pop(position, None)
+    return message
+
+
+def forget_stale(shard: Shard, cursor: Cursor) -> None:
+    """What is gone leaves memory: at the head at once, elsewhere when it is the greater part, so that each costs a constant number of steps."""
+    ready, gone = cursor.ready, cursor.gone
+    freed = 0
+    while ready and ready[0].position in gone:
+        message = ready.popleft()
+        gone.discard(message.position)
+        cursor.stale -= 1
+        freed += message.size
+    if 2 * cursor.stale > len(ready):
+        freed += sum([message.size for message in ready if message.position in gone])
+        cursor.ready = deque([message for message in ready if message.position not in gone])
+        forget_gone(cursor)
+    _free(shard, cursor, freed)
+
+
+def forget_gone(cursor: Cursor) -> None:
+    """Nothing in `ready` is gone any more: what is settled need not be known as gone, too."""
+    is_settled = cursor.progress.is_settled
+    cursor.gone = {position for position in cursor.gone if not is_settled(position)}
+    cursor.stale = 0
+
+
+def _free(shard: Shard, cursor: Cursor, octets: int) -> None:
+    cursor.octets -= octets
+    shard.memory -= octets
