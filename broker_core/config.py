@@ -100,8 +100,27 @@ class BrokerConfig:
     """A queue that a client names comes into being. Without it an operator creates every queue."""
     destinations_max: int = _number(50_000, 10, 10_000_000)
     """Destinations of all kinds together; clients and operators create no more. About 4 KiB of memory each: 200 MiB."""
+    subscriptions_max: int = _number(50_000, 10, 10_000_000)
+    """Subscriptions of all topics together, durable or not; no client makes more. About 1.6 KiB of memory each, and 1.9 KiB more for each priority
+    and delivery mode in use on its topic: 270 MiB with two of them."""
+    topic_subscriptions_max: int = _number(20_000, 1, 10_000_000)
+    """Subscriptions of one topic. What ends or expires for all of them takes tens of milliseconds."""
+    account_subscriptions_max: int = _number(10_000, 1, 10_000_000)
+    """Durable subscriptions of one account: five accounts may do so before subscriptions_max is reached."""
+    subscription_inactive_days_max: int = _number(0, 0, 36_500)
+    """A durable subscription that had no consumer for this long is ended, and what it kept is discarded. 0: it is kept for ever."""
     reap_after_seconds: int = _number(120, 1, 31_536_000)
     """An automatically created destination without consumers and messages for this long is removed (Open MQ's imq.autocreate.reaptime)."""
+
+    # -- transactions ---------------------------------------------------------------------------------------------------------------
+    transactions_max: int = _number(100, 1, 1_000_000)
+    """Transactions that one connection has begun and not ended."""
+    transaction_messages_max: int = _number(10_000, 1, 1_000_000)
+    """Sends and acknowledgements of one transaction: its commit is one commit of the database, and nobody else's is made meanwhile."""
+    transaction_octets_max: int = _number(64 * MIB, KIB, 64 * GIB)
+    """Octets of the sends of one transaction. Those of all together take at most body_memory_octets_max."""
+    transaction_ms_max: int = _number(300_000, 1_000, 86_400_000)
+    """A transaction that lasts longer is rolled back: what it acknowledged is kept from all others meanwhile."""
 
     # -- redelivery -----------------------------------------------------------------------------------------------------------------
     redelivery_max: int = _number(10, 0, 1_000_000)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from itertools import islice
 from typing import Any
 
 from .accounting import discard, discard_body
@@ -17,6 +18,7 @@ from .placing import create, definition
 from .refusal import Refusal
 from .settlement import feed
 from .shard import Shard
+from .subscribing import end, forget
 from .subscription import Cursor, Subscription
 from .waiting import waiting
 
@@ -24,7 +26,7 @@ PURGE_UNSEEN = 1_000
 """A purge takes what has come since the operator looked, but not more than he saw and so many."""
 Answer = dict[str, Any]
 REAP_MAX = 1000
-"""Destinations reaped in one request: a commit stays short; the scheduler asks again."""
+"""Destinations, and subscriptions, reaped in one request: a commit stays short; the scheduler asks again."""
 
 
 class _Refusal(Exception):
@@ -206,9 +208,10 @@ def destroy(shard: Shard, destination: Destination) -> None:
             cursor.reserved.clear()
             shard.batch.settling.pop(cursor, None)
             _purge_cursor(shard, cursor)
-        del shard.subscriptions[subscription.number]
-        if subscription.name:
-            del shard.named[subscription.client_id, subscription.name]
+        if destination.is_topic:
+            forget(shard, subscription)
+        else:
+            del shard.subscriptions[subscription.number]
     del shard.destinations[destination.address], shard.numbered[destination.number]
     shard.batch.definitions.append(DestinationDestroyed(destination.number))
 
@@ -225,7 +228,9 @@ def _ledger(shard: Shard, command: Control) -> Answer:
 
 
 def _reap(shard: Shard, command: Control) -> Answer:
-    """Destroy automatic destinations that have had neither consumers nor messages for a while."""
+    """End durable subscriptions that nobody has consumed from for long, destroy automatic destinations that have had neither consumers nor messages
+    for a while."""
+    ended = _end_inactive(shard)
     reaped: list[str] = []
     for destination in list(shard.destinations.values()):
         if not destination.automatic or is_reserved(destination.address):
@@ -235,7 +240,19 @@ def _reap(shard: Shard, command: Control) -> Answer:
         elif shard.now - destination.idle_since >= shard.limits.reap_ms and len(reaped) < REAP_MAX:
             reaped.append(destination.address)
             destroy(shard, destination)
-    return {"reaped": len(reaped)}
+    return {"reaped": len(reaped), "subscriptions": ended}
+
+
+def _end_inactive(shard: Shard) -> int:
+    limit = shard.limits.subscription_inactive_ms
+    if not limit:
+        return 0
+    before = shard.now - limit
+    inactive = (s for s in shard.subscriptions.values() if s.name and s.durable and not s.links and s.idle_since <= before)
+    ended = list(islice(inactive, REAP_MAX))
+    for subscription in ended:
+        end(shard, subscription)
+    return len(ended)
 
 
 def _find(shard: Shard, command: Control) -> Destination:

@@ -111,6 +111,10 @@ class SubscriptionDefined:
     selector: str = ""
     """Empty: none."""
     no_local: bool = False
+    account: str = ""
+    """Its owner; empty: built in."""
+    idle_since: int = 0
+    """As the last checkpoint knew it, in ms; 0: it had a consumer then. Told at recovery only."""
 
 
 @dataclass(slots=True)
@@ -239,6 +243,8 @@ class Checkpoint:
     """(subscription, lane, position, failures); 0 failures: delete the row."""
     counters: list[tuple[int, int, int, int, int, int, int]] = field(default_factory=list)
     """(destination, octets, accepted, settled, dead, expired, redelivered): octets held now, and totals since creation."""
+    idle: list[tuple[int, int]] = field(default_factory=list)
+    """(subscription, instant): when the last consumer of a durable one left; 0: it has one."""
 
 
 # -- maintenance --------------------------------------------------------------------------------------------------------------------

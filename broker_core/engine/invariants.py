@@ -52,6 +52,7 @@ def check(engine: Engine) -> None:
     _check_readers(shard)
     _check_peers(shard)
     transacted = sum(transaction.octets for peer in shard.peers.values() for transaction in peer.transactions.values())
+    _check_subscriptions(shard)
     assert shard.transacted == transacted, f"transactions are said to hold {shard.transacted} octets, they hold {transacted}"
 
 
@@ -171,6 +172,17 @@ def _check_links(shard: Shard, subscription: Subscription) -> None:
     if any(_may_receive(shard, link) for link in subscription.links.values()):
         waiting = [_name(cursor) for cursor in subscription.order if cursor.deliverable]
         assert not waiting, f"{waiting} could be delivered and were not"
+
+
+def _check_subscriptions(shard: Shard) -> None:
+    on_topics = [s for s in shard.subscriptions.values() if s.destination.is_topic]
+    assert shard.topic_subscriptions == len(on_topics), f"{len(on_topics)} subscriptions of topics, said to be {shard.topic_subscriptions}"
+    owned = Counter(s.account for s in on_topics if s.durable)
+    assert dict(shard.durables) == dict(owned), f"accounts own {owned} durable subscriptions, said to be {shard.durables}"
+    for subscription in on_topics:
+        key = subscription.client_id, subscription.name
+        assert not subscription.name or shard.named.get(key) is subscription, f"subscription {key} is not known by its name"
+        assert bool(subscription.links) == (not subscription.idle_since), f"subscription {key} is idle since {subscription.idle_since}"
 
 
 def _check_peers(shard: Shard) -> None:

@@ -37,6 +37,15 @@ class Limits:
     auto_create: bool = True
     destinations_max: int = 50_000
     """Of all kinds together; clients and operators create no more. One in use takes about 4 KiB: 200 MiB for all."""
+    subscriptions_max: int = 50_000
+    """Of all topics together, durable or not. One takes about 1.6 KiB and 1.9 KiB more for each lane of its topic: 270 MiB for all where two lanes
+    are in use."""
+    topic_subscriptions_max: int = 20_000
+    """Of one topic: what ends or expires for all of them takes tens of milliseconds."""
+    account_subscriptions_max: int = 10_000
+    """Durable ones of one account, so that five accounts may do so before the broker is full. Others end with their connections, which are bounded."""
+    subscription_inactive_ms: int = 0
+    """A durable subscription without a consumer for so long is ended; 0: none ever is."""
     settings: Settings = DEFAULTS
     """Of destinations that nobody set otherwise."""
     expiry_rows: int = 1000

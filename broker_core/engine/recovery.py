@@ -34,6 +34,9 @@ def recover(found: Recovered, limits: Limits, instance: str, decode: Decode = no
         for cursor in subscription.order:
             cursor.offered_before = cursor.offered
             cursor.loaded = cursor.progress.floor
+        if subscription.destination.is_topic and not subscription.idle_since:  # its consumers were lost with the node
+            subscription.idle_since = shard.now
+            shard.changed_subscriptions[subscription] = None
     for destination in shard.numbered.values():
         destination.octets_committed = destination.octets
         destination.idle_since = shard.now
@@ -54,7 +57,11 @@ def _define(shard: Shard, found: Recovered) -> None:
         if destination := shard.numbered.get(entry.destination):  # type: ignore[assignment]
             selector = compile_selector(entry.selector, coerce=True) if entry.selector else None
             wanted = Filter(selector, entry.client_id if entry.no_local else "")
-            register(shard, Subscription(entry.subscription, destination, entry.name, entry.client_id, shared=entry.shared, wanted=wanted))
+            subscription = Subscription(
+                entry.subscription, destination, entry.name, entry.client_id, entry.account, shared=entry.shared, wanted=wanted
+            )
+            subscription.idle_since = entry.idle_since
+            register(shard, subscription)
     shard.last_destination, shard.last_subscription = found.last_destination, found.last_subscription
 
 

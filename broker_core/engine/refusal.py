@@ -14,6 +14,8 @@ class Refusal(Enum):
     DESTINATION_IN_USE = "the destination still has consumers or messages"
     DESTINATION_RESERVED = "the destination belongs to the broker and cannot be changed this way"
     SUBSCRIPTION_IN_USE = "the subscription has a consumer; another one must wait until that is closed, or both must ask for a shared subscription"
+    SUBSCRIPTION_OF_ANOTHER = "the subscription belongs to another account"
+    TOO_MANY_SUBSCRIPTIONS = "there are as many subscriptions as there may be: end some that nobody uses, or ask the broker's operator for room"
     NO_SUCH_SUBSCRIPTION = "the client has no subscription of this name"
     CLIENT_ID_REQUIRED = "a durable subscription that is not shared belongs to a client: the connection must state its client identifier"
     LINK_IN_USE = "a subscription with this id is open on this connection"

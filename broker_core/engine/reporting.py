@@ -18,7 +18,7 @@ HEADS = 50
 
 def checkpoint(shard: Shard) -> Checkpoint | None:
     """What changed since the last one, as of the commit being flushed; None: nothing."""
-    if not (shard.changed_lanes or shard.changed_cursors or shard.changed_destinations):
+    if not (shard.changed_lanes or shard.changed_cursors or shard.changed_destinations or shard.changed_subscriptions):
         return None
     report = Checkpoint(shard.commit_number, shard.now, shard.sequence)
     for lane in shard.changed_lanes:
@@ -34,7 +34,8 @@ def checkpoint(shard: Shard) -> Checkpoint | None:
         cursor.failures_changed = {}
     for d in [d for d in shard.changed_destinations if d.number in shard.numbered]:
         report.counters.append((d.number, d.octets_committed, d.accepted, d.settled, d.dead, d.expired, d.redelivered))
-    shard.changed_lanes, shard.changed_cursors, shard.changed_destinations = {}, {}, {}
+    report.idle = [(s.number, s.idle_since) for s in shard.changed_subscriptions if s.number in shard.subscriptions]
+    shard.changed_lanes, shard.changed_cursors, shard.changed_destinations, shard.changed_subscriptions = {}, {}, {}, {}
     return report
 
 

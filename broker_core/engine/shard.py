@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Mapping
 from heapq import heapify, heappop, heappush
 from typing import TYPE_CHECKING, Any
@@ -120,11 +120,13 @@ class Shard:
         "changed_cursors",
         "changed_destinations",
         "changed_lanes",
+        "changed_subscriptions",
         "commit_number",
         "compact_turn",
         "dead",
         "decode",
         "destinations",
+        "durables",
         "expired",
         "expiring",
         "expiry_from",
@@ -151,6 +153,7 @@ class Shard:
         "settled",
         "subscriptions",
         "timers",
+        "topic_subscriptions",
         "transacted",
         "unreleased",
         "watched",
@@ -173,6 +176,9 @@ class Shard:
         self.peers: dict[int, Peer] = {}
         self.named: dict[tuple[str, str], Subscription] = {}
         """Of topics, by client identifier (empty: of no client) and name."""
+        self.topic_subscriptions = 0
+        self.durables: Counter[str] = Counter()
+        """Durable subscriptions of topics, by account."""
         self.bodies: dict[int, int] = {}
         """Large bodies of volatile messages that several subscriptions hold, and how many do."""
         self.links: dict[int, Link] = {}
@@ -206,6 +212,7 @@ class Shard:
         self.changed_lanes: dict[Lane, None] = {}
         self.changed_cursors: dict[Cursor, None] = {}
         self.changed_destinations: dict[Destination, None] = {}
+        self.changed_subscriptions: dict[Subscription, None] = {}
         """Since the last checkpoint."""
         self.watched: dict[Destination, None] = {}
         """Changed since operators were last told."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from .accounting import discard, discard_body
+from .address import is_topic
 from .commands import Attach, Detach, Unsubscribe
 from .destination import Destination
 from .dispatch import settle_presettled
@@ -22,19 +23,21 @@ def attach(shard: Shard, command: Attach) -> None:
     peer = shard.peers.get(command.peer)
     if peer is None:
         return  # it was lost while this waited behind a large body: there is nobody to deliver to, and nobody to tell
+    detail = command.address
     refusal = Refusal.LINK_IN_USE if command.link in shard.links else None
     if refusal is None and command.address not in shard.destinations:
         refusal = why_not_create(shard, command.address)
-    if refusal is None:
-        refusal = _why_not_subscribe(shard, peer, command)
+    if refusal is None and is_topic(command.address):
+        refusal, detail = _why_not_subscribe(shard, peer, command)
     if refusal is not None:
-        shard.batch.outputs.append(Refused(command.peer, command.token, refusal, command.address, command.link))
+        shard.batch.outputs.append(Refused(command.peer, command.token, refusal, detail, command.link))
         return
     destination = obtain(shard, command.address)
     subscription = _subscription(shard, peer, destination, command) if destination.is_topic else destination.subscriptions[0]
     link = Link(command.link, peer, subscription, command.credit, command.replenish, command.presettled)
     if destination.is_topic and not subscription.links:
         destination.receivers.append(subscription)
+        _is_idle_since(shard, subscription, 0)
     shard.links[link.number] = peer.links[link.number] = subscription.links[link.number] = link
     shard.watched[destination] = None
     feed(shard, link)
@@ -65,26 +68,49 @@ def close(shard: Shard, link: Link) -> None:
     shard.watched[destination] = None
     if subscription.links:
         return
-    subscription.idle_since = shard.now
     if not any(s.links for s in destination.receivers):
         destination.idle_since = shard.now
     if destination.is_topic:
         destination.receivers.remove(subscription)
+        _is_idle_since(shard, subscription, shard.now)
         if not subscription.durable:
             end(shard, subscription)
 
 
+def _is_idle_since(shard: Shard, subscription: Subscription, instant: int) -> None:
+    subscription.idle_since = instant
+    if subscription.durable:
+        shard.changed_subscriptions[subscription] = None
+
+
 # -- subscriptions of topics ----------------------------------------------------------------------------------------------------------
-def _why_not_subscribe(shard: Shard, peer: Peer, command: Attach) -> Refusal | None:
-    if not command.name:
-        return None
-    if not command.shared and not peer.client_id:
-        return Refusal.CLIENT_ID_REQUIRED
-    known = shard.named.get((peer.client_id, command.name))
-    if known is None or not known.links:
-        return None
-    same = known.shared and command.shared and _is_as_asked(known, command)
-    return None if same else Refusal.SUBSCRIPTION_IN_USE
+def _why_not_subscribe(shard: Shard, peer: Peer, command: Attach) -> tuple[Refusal | None, str]:
+    """And the particulars."""
+    if command.name and not command.shared and not peer.client_id:
+        return Refusal.CLIENT_ID_REQUIRED, command.address
+    known = shard.named.get((peer.client_id, command.name)) if command.name else None
+    if known is not None and known.account != peer.account:
+        return Refusal.SUBSCRIPTION_OF_ANOTHER, command.name
+    as_asked = known is not None and _is_as_asked(known, command)
+    if known is not None and known.links and not (as_asked and known.shared and command.shared):
+        return Refusal.SUBSCRIPTION_IN_USE, command.name
+    return (None, "") if as_asked else _why_no_room(shard, peer, command, known)
+
+
+def _why_no_room(shard: Shard, peer: Peer, command: Attach, replaced: Subscription | None) -> tuple[Refusal | None, str]:
+    """For one subscription more, less the one that it replaces."""
+    limits, topic = shard.limits, shard.destinations.get(command.address)
+    on_topic = len(topic.subscriptions) - (replaced is not None and replaced.destination is topic) if topic is not None else 0
+    durables = shard.durables[peer.account] - (replaced is not None and replaced.durable)
+    if on_topic >= limits.topic_subscriptions_max:
+        detail = f"{command.address} has {on_topic}"
+    elif shard.topic_subscriptions - (replaced is not None) >= limits.subscriptions_max:
+        detail = f"the topics have {shard.topic_subscriptions} together"
+    elif command.durable and durables >= limits.account_subscriptions_max:
+        detail = f"account {peer.account} has {durables} durable ones"
+    else:
+        return None, ""
+    return Refusal.TOO_MANY_SUBSCRIPTIONS, detail
 
 
 def _is_as_asked(known: Subscription, command: Attach) -> bool:
@@ -108,7 +134,7 @@ def _subscription(shard: Shard, peer: Peer, destination: Destination, command: A
         end(shard, known)
     shard.last_subscription += 1
     subscription = Subscription(
-        shard.last_subscription, destination, command.name, peer.client_id,
+        shard.last_subscription, destination, command.name, peer.client_id, peer.account,
         durable=command.durable, shared=command.shared, wanted=command.wanted,
     )  # fmt: skip
     begin(shard, subscription)
@@ -136,7 +162,7 @@ def definition(subscription: Subscription) -> SubscriptionDefined:
     selector = subscription.wanted.selector
     return SubscriptionDefined(
         subscription.number, subscription.destination.number, subscription.name, subscription.client_id, subscription.shared,
-        selector.text if selector else "", bool(subscription.wanted.sender),
+        selector.text if selector else "", bool(subscription.wanted.sender), subscription.account,
     )  # fmt: skip
 
 
@@ -154,26 +180,51 @@ def register(shard: Shard, subscription: Subscription) -> None:
     group = destination.groups.setdefault(subscription.wanted, Group(subscription.wanted))
     group.members[subscription.number] = subscription
     group.durables += subscription.durable
+    shard.topic_subscriptions += 1
+    if subscription.durable:
+        shard.durables[subscription.account] += 1
     if subscription.name:
         shard.named[subscription.client_id, subscription.name] = subscription
 
 
+def forget(shard: Shard, subscription: Subscription) -> None:
+    """The shard knows a topic's subscription no more."""
+    del shard.subscriptions[subscription.number]
+    shard.topic_subscriptions -= 1
+    if subscription.durable:
+        shard.durables[subscription.account] -= 1
+        if not shard.durables[subscription.account]:
+            del shard.durables[subscription.account]
+    if subscription.name:
+        del shard.named[subscription.client_id, subscription.name]
+
+
 def unsubscribe(shard: Shard, command: Unsubscribe) -> None:
     peer = shard.peers.get(command.peer)
-    subscription = shard.named.get((peer.client_id, command.name)) if peer else None
-    refusal = Refusal.NO_SUCH_SUBSCRIPTION if subscription is None else Refusal.SUBSCRIPTION_IN_USE if subscription.links else None
-    if refusal is not None:
-        shard.batch.outputs.append(Refused(command.peer, command.token, refusal, command.name))
+    if peer is None:
         return
-    assert subscription is not None
+    subscription = shard.named.get((peer.client_id, command.name))
+    refusal = _why_not_unsubscribe(peer, subscription)
+    if subscription is None or refusal is not None:
+        shard.batch.outputs.append(Refused(command.peer, command.token, refusal or Refusal.NO_SUCH_SUBSCRIPTION, command.name))
+        return
     end(shard, subscription)
     if command.token is not None:
         shard.batch.outputs.append(Confirmed(command.peer, command.token))
 
 
+def _why_not_unsubscribe(peer: Peer, subscription: Subscription | None) -> Refusal | None:
+    if subscription is None:
+        return Refusal.NO_SUCH_SUBSCRIPTION
+    if subscription.account != peer.account:
+        return Refusal.SUBSCRIPTION_OF_ANOTHER
+    return Refusal.SUBSCRIPTION_IN_USE if subscription.links else None
+
+
 def end(shard: Shard, subscription: Subscription) -> None:
     """Without consumers, for good. What it kept is discarded, never to the dead message queue (checklist item 76)."""
     destination = subscription.destination
+    destination.idle_since = shard.now
     _give_back_octets(subscription)
     for cursor in subscription.order:
         _forget(shard, cursor)
@@ -183,9 +234,7 @@ def end(shard: Shard, subscription: Subscription) -> None:
     group.durables -= subscription.durable
     if not group.members:
         del destination.groups[subscription.wanted]
-    del shard.subscriptions[subscription.number]
-    if subscription.name:
-        del shard.named[subscription.client_id, subscription.name]
+    forget(shard, subscription)
     shard.batch.dirty.pop(subscription, None)
     shard.batch.touched[destination] = None
     if subscription.durable:

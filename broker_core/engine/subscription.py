@@ -161,6 +161,7 @@ class Subscription:
     """A queue has one, built in, durable and shared by all its consumers (checklist item 98); a topic as many as clients make."""
 
     __slots__ = (
+        "account",
         "client_id",
         "cursors",
         "destination",
@@ -183,6 +184,7 @@ class Subscription:
         destination: Destination,
         name: str = "",
         client_id: str = "",
+        account: str = "",
         *,
         durable: bool = True,
         shared: bool = True,
@@ -193,13 +195,15 @@ class Subscription:
         self.name = name
         """Empty: built in, or of one consumer who gave none."""
         self.client_id = client_id
+        self.account = account
+        """Its owner: whoever made it. Nobody else may consume from it, change it or end it."""
         self.durable = durable
         """It outlives its consumers and the node."""
         self.shared = shared
         """Several consumers at a time."""
         self.wanted = wanted
         self.idle_since = 0
-        """When its last consumer left, in ms."""
+        """When its last consumer left, in ms; 0: it has one, or never had."""
         self.cursors: list[Cursor | None] = [None] * LANES
         self.order: list[Cursor] = []
         """Highest priority first; of equals the stored lane first."""

@@ -133,9 +133,13 @@ def _why_not_commit(shard: Shard, transaction: Transaction) -> tuple[Refusal | N
         return Refusal.TRANSACTION_TIMED_OUT, ""
     if transaction.refusal is not None:
         return transaction.refusal, ""
-    for address in dict.fromkeys([send.address for send in transaction.sends]):
+    addresses = dict.fromkeys([send.address for send in transaction.sends])
+    for address in addresses:
         if (refusal := why_not(shard, address)) is not None:
             return refusal, address
+    new = sum(address not in shard.destinations for address in addresses)
+    if len(shard.destinations) + new > shard.limits.destinations_max:
+        return Refusal.TOO_MANY_DESTINATIONS, f"the transaction sends to {new} new ones"
     return None, ""
 
 

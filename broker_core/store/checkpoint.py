@@ -44,6 +44,7 @@ async def write_checkpoint(connection: AsyncConnection[Any], fence: Fence, check
         await write("failures_write", ("subscriptions", "lanes", "positions", "failures"), failed)
         await write("failures_delete", ("subscriptions", "lanes", "positions"), healed)
         await write("counters_write", ("destinations", "octets", "accepted", "settled", "dead", "expired", "redelivered"), checkpoint.counters)
+        await write("idle_write", ("subscriptions", "instants"), checkpoint.idle)
         await connection.execute(
             QUERIES["checkpoint_write"],
             {

@@ -140,12 +140,14 @@ class CommitBuilder:
             return [f"UPDATE surety.destination {where}".encode(), f"UPDATE surety.subscription {where}".encode()]
         if isinstance(definition, SubscriptionDefined):
             return [
-                b"INSERT INTO surety.subscription(shard,subscription,destination,name,client_id,shared,selector,no_local)VALUES(%d,%d,%d,%b,%b,%b,%b,%b)"
+                b"INSERT INTO surety.subscription(shard,subscription,destination,name,client_id,shared,selector,no_local,account)"
+                b"VALUES(%d,%d,%d,%b,%b,%b,%b,%b,%b)"
                 b"ON CONFLICT(shard,subscription)DO UPDATE SET destination=excluded.destination,name=excluded.name,client_id=excluded.client_id,"
-                b"shared=excluded.shared,selector=excluded.selector,no_local=excluded.no_local"
+                b"shared=excluded.shared,selector=excluded.selector,no_local=excluded.no_local,account=excluded.account"
                 % (
                     shard, definition.subscription, definition.destination, literal(definition.name), literal(definition.client_id),
                     _boolean(definition.shared), literal(definition.selector), _boolean(definition.no_local),
+                    literal(definition.account),
                 )
             ]  # fmt: skip
         if isinstance(definition, SubscriptionDestroyed):

@@ -162,7 +162,8 @@ class MemoryStore:
             for number in [n for n, s in tables.subscriptions.items() if s.destination == definition.destination]:
                 journal.remove(tables.subscriptions, number)
         elif isinstance(definition, SubscriptionDefined):
-            journal.put(tables.subscriptions, definition.subscription, definition)
+            known = tables.subscriptions.get(definition.subscription)
+            journal.put(tables.subscriptions, definition.subscription, replace(definition, idle_since=known.idle_since if known else 0))
             journal.change(tables, "last_subscription", max(tables.last_subscription, definition.subscription))
         elif isinstance(definition, SubscriptionDestroyed):
             journal.remove(tables.subscriptions, definition.subscription)
@@ -186,6 +187,9 @@ class MemoryStore:
                 journal.put(tables.failures, tuple(place), failures) if failures else journal.remove(tables.failures, tuple(place))
             for destination, *counts in checkpoint.counters:
                 journal.put(tables.counters, destination, tuple(counts))
+            for subscription, instant in checkpoint.idle:
+                if subscription in tables.subscriptions:
+                    journal.put(tables.subscriptions, subscription, replace(tables.subscriptions[subscription], idle_since=instant))
         self._end(fault)
 
     # -- reads --------------------------------------------------------------------------------------------------------------------------

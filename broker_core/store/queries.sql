@@ -88,7 +88,8 @@ SELECT destination, address, created_at, automatic, state, settings FROM surety.
 WHERE shard = %(shard)s AND destroyed_at IS NULL ORDER BY destination
 
 -- name: subscriptions_read
-SELECT subscription, destination, name, client_id, shared, selector, no_local FROM surety.subscription WHERE shard = %(shard)s AND destroyed_at IS NULL ORDER BY subscription
+SELECT subscription, destination, name, client_id, shared, selector, no_local, account, idle_since
+FROM surety.subscription WHERE shard = %(shard)s AND destroyed_at IS NULL ORDER BY subscription
 
 -- name: clock
 SELECT (extract(epoch FROM clock_timestamp()) * 1000)::int8
@@ -149,6 +150,11 @@ SELECT %(shard)s, * FROM unnest(
 ON CONFLICT (shard, destination) DO UPDATE
 SET octets = excluded.octets, accepted = excluded.accepted, settled = excluded.settled, dead = excluded.dead, expired = excluded.expired,
     redelivered = excluded.redelivered
+
+-- name: idle_write
+UPDATE surety.subscription s SET idle_since = i.instant
+FROM unnest(%(subscriptions)s::int4[], %(instants)s::int8[]) AS i (subscription, instant)
+WHERE s.shard = %(shard)s AND s.subscription = i.subscription
 
 -- name: control_requests
 SELECT request, verb, address, arguments, deadline FROM surety.control_request WHERE shard = %(shard)s AND answered_at IS NULL ORDER BY request LIMIT 100

@@ -187,12 +187,12 @@ def test_automatic_destinations_are_reaped_when_idle_and_empty_for_long() -> Non
     bench.settle(1)
     bench.control("create", "queue/made")
     bench.now += 5000
-    assert bench.control("reap") == {"reaped": 0}
+    assert bench.control("reap") == {"reaped": 0, "subscriptions": 0}
     bench.apply(c.Detach(1, 1))
     bench.flush()
-    assert bench.control("reap") == {"reaped": 0}
+    assert bench.control("reap") == {"reaped": 0, "subscriptions": 0}
     bench.now += 1000
-    assert bench.control("reap") == {"reaped": 1}
+    assert bench.control("reap") == {"reaped": 1, "subscriptions": 0}
     assert set(bench.engine.shard.destinations) == {DEAD, "queue/full", "queue/made"}
 
 

@@ -10,41 +10,8 @@ from broker_core.engine.message import VOLATILE, Encoding, Header, Message
 from broker_core.engine.refusal import Refusal
 from broker_core.engine.selector import compile_selector
 from broker_core.engine.subscription import Filter
-from tests.engine.rig import ASSURED, BEST_EFFORT, DEAD, EXPRESS, Bench
-
-TOPIC = "topic/prices"
-
-
-def bench(**how) -> Bench:
-    """Peers 2 and 3 are the clients `two` and `three`."""
-    made = Bench(**how)
-    open_clients(made)
-    return made
-
-
-def open_clients(made: Bench) -> None:
-    made.apply(c.Open(2, "guest", "two"), c.Open(3, "guest", "three"))
-
-
-def durable(b: Bench, link: int = 1, *, peer: int = 2, name: str = "s", **how) -> list[str]:
-    return b.attach(link, peer=peer, address=TOPIC, name=name, durable=True, **how)
-
-
-def plain(b: Bench, link: int = 1, **how) -> list[str]:
-    return b.attach(link, address=TOPIC, **how)
-
-
-def publish(b: Bench, *bodies: str, **how) -> list[str]:
-    return b.bodies(b.send(*bodies, address=TOPIC, **how))
-
-
-def restart(b: Bench) -> None:
-    b.start()
-    open_clients(b)
-
-
-def rows(b: Bench) -> int:
-    return len(list(b.database.tables.rows()))
+from tests.engine.rig import ASSURED, BEST_EFFORT, DEAD, EXPRESS
+from tests.engine.topic_rig import TOPIC, bench, durable, plain, publish, restart, rows
 
 
 # -- who gets what ----------------------------------------------------------------------------------------------------------------------

@@ -242,3 +242,16 @@ def test_a_destination_destroyed_meanwhile_takes_its_part_of_the_transaction_wit
     b.control("destroy", QUEUE)
     assert b.confirmed(end(b)) == ["ended"]
     assert QUEUE not in b.engine.shard.destinations
+
+
+def test_a_commit_that_needs_more_destinations_than_there_may_be_makes_none_of_them() -> None:
+    b = Bench(destinations_max=3)
+    begin(b)
+    for number in range(100):
+        send(b, "a", address=f"queue/{number}")
+    assert b.refused(end(b)) == [Refusal.TOO_MANY_DESTINATIONS]
+    assert list(b.engine.shard.destinations) == [DEAD]
+    begin(b)
+    for address in (QUEUE, OTHER, QUEUE):
+        send(b, "a", address=address)
+    assert b.confirmed(end(b)) == ["ended"]

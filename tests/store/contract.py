@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Sequence
+from dataclasses import replace
 from typing import Any, Protocol
 
 import pytest
@@ -523,7 +524,7 @@ class RecoveryContract:
         store = await rig.open()
         await store.recover()
         await store.commit(define(1, 1))
-        kept = SubscriptionDefined(2, 1, "it's \\ ü", "me", False, "a = 'b' AND c LIKE '%\\'", True)
+        kept = SubscriptionDefined(2, 1, "it's \\ ü", "me", False, "a = 'b' AND c LIKE '%\\'", True, "o'hara")
         await store.commit(commit(2, definitions=[kept, SubscriptionDefined(3, 1, "s", "", True, "", False)]))
         await store.checkpoint(Checkpoint(2, 1, 1, cursors=[(2, 4, 7, 7), (3, 4, 5, 5)], blocks=[(3, 4, 1, b"\1")], failures=[(3, 4, 6, 1)]))
         await store.commit(commit(3, definitions=[SubscriptionDestroyed(3)]))
@@ -531,6 +532,18 @@ class RecoveryContract:
         assert found.subscriptions == [SubscriptionDefined(1, 1), kept]
         assert found.last_subscription == 3
         assert (found.checkpoint.cursors, found.checkpoint.blocks, found.checkpoint.failures) == ([(2, 4, 7, 7)], [], [])
+
+    async def test_when_a_subscription_lost_its_last_consumer_is_known_however_it_is_defined_meanwhile(self, rig: Rig) -> None:
+        store = await rig.open()
+        await store.recover()
+        await store.commit(define(1, 1))
+        one, two, gone = (SubscriptionDefined(number, 1, f"s{number}", "me", account="guest") for number in (2, 3, 4))
+        await store.commit(commit(2, definitions=[one, two, gone]))
+        await store.checkpoint(Checkpoint(2, 1, 1, idle=[(2, 1_700_000_000_000), (3, 5), (4, 6)]))
+        await store.commit(commit(3, definitions=[replace(one, shared=True), SubscriptionDestroyed(4)]))
+        await store.checkpoint(Checkpoint(3, 1, 1, idle=[(3, 0), (4, 7)]))
+        found = await (await rig.open()).recover()
+        assert found.subscriptions == [SubscriptionDefined(1, 1), replace(one, shared=True, idle_since=1_700_000_000_000), two]
 
     async def test_the_open_segment_is_known_without_counting(self, rig: Rig) -> None:
         store = await rig.open()

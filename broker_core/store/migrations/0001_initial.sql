@@ -156,6 +156,8 @@ CREATE TABLE surety.subscription (
     shared boolean NOT NULL,
     selector text NOT NULL,
     no_local boolean NOT NULL,
+    account text NOT NULL,
+    idle_since int8 NOT NULL DEFAULT 0,
     destroyed_at timestamptz,
     PRIMARY KEY (shard, subscription)
 );
