@@ -98,7 +98,7 @@ def _take(shard: Shard, link: Link, cursor: Cursor, count: int) -> list[Message]
         else:
             message = ready.popleft()
             if gone and message.position in gone:
-                gone.discard(message.position)
+                del gone[message.position]
                 cursor.stale -= 1
                 freed += message.size
                 continue

@@ -118,7 +118,7 @@ def _take_page(shard: Shard, cursor: Cursor, read: PageWanted, command: PageLoad
     cursor.loaded = max(cursor.loaded, read.upto + 1 if command.complete else command.messages[-1].position + 1)
     if gone:
         frontier = cursor.frontier
-        cursor.gone = {position for position in gone if position >= frontier}
+        cursor.gone = {position: None for position in gone if position >= frontier}
 
 
 def _as_placed(cursor: Cursor, message: Message) -> None:

@@ -79,7 +79,7 @@ class Cursor:
         """In `ready` and `returned`."""
         self.reading = 0
         """The number of the read on its way, for the next page or for missing bodies; 0: none."""
-        self.gone: set[int] = set()
+        self.gone: dict[int, None] = {}
         """Positions from the frontier on that wait there no more: taken out of the middle, or expired."""
         self.stale = 0
         """How many of `ready` are gone; never the first."""
@@ -121,7 +121,7 @@ class Cursor:
     def forget_gone(self, position: int) -> None:
         """It is settled now. In `ready` it stays until its turn comes."""
         if position >= self.loaded or position < self.frontier:
-            self.gone.discard(position)
+            self.gone.pop(position, None)
 
     @property
     def deliverable(self) -> int:

@@ -42,7 +42,7 @@ def withdraw(shard: Shard, cursor: Cursor, message: Message) -> Message | None:
         return waiting
     if position < cursor.frontier or position in cursor.gone:
         return None
-    cursor.gone.add(position)
+    cursor.gone[position] = None
     if position < cursor.loaded:
         cursor.stale += 1
         forget_stale(shard, cursor)
@@ -57,7 +57,7 @@ def forget_stale(shard: Shard, cursor: Cursor) -> None:
     freed = 0
     while ready and ready[0].position in gone:
         message = ready.popleft()
-        gone.discard(message.position)
+        del gone[message.position]
         cursor.stale -= 1
         freed += message.size
     if 2 * cursor.stale > len(ready):
@@ -70,7 +70,7 @@ def forget_stale(shard: Shard, cursor: Cursor) -> None:
 def forget_gone(cursor: Cursor) -> None:
     """Nothing in `ready` is gone any more: what is settled need not be known as gone, too."""
     is_settled = cursor.progress.is_settled
-    cursor.gone = {position for position in cursor.gone if not is_settled(position)}
+    cursor.gone = {position: None for position in cursor.gone if not is_settled(position)}
     cursor.stale = 0
 
 
