@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from .destination import Destination
 from .effects import Outcome
 from .message import Message, Reliability, StoredBody
 from .shard import Shard
-from .subscription import Cursor
+from .subscription import Cursor, Subscription
+from .waiting import waiting
 
 
 def settle_now(shard: Shard, cursor: Cursor, message: Message, outcome: Outcome) -> None:
@@ -56,3 +58,29 @@ def discard(shard: Shard, body: StoredBody) -> None:
 def forget_failures(cursor: Cursor, position: int) -> None:
     if cursor.failures and cursor.failures.pop(position, 0) and cursor.durable:
         cursor.failures_changed[position] = None
+
+
+# -- octets of a topic ----------------------------------------------------------------------------------------------------------------
+def give_back_octets(subscription: Subscription) -> None:
+    """Of all that a subscription holds, as it ends. What is in memory has a size; for what is on disk only stands the average of what was
+    published, so that from now on the topic's octets are an estimate."""
+    destination = subscription.destination
+    average = destination.published_octets / destination.published if destination.published else 0.0
+    for cursor in subscription.order:
+        known = [*waiting(cursor), *cursor.missing.values(), *cursor.reserved.values()]
+        unknown = cursor.depth - len(known) - len(cursor.accepted) - len(cursor.excluded)
+        octets = sum([message.size for message in known]) + int(unknown * average)
+        destination.octets -= octets
+        if not cursor.durable:
+            destination.octets_volatile -= octets
+        if unknown:
+            destination.estimated = True
+
+
+def correct_octets(destination: Destination) -> None:
+    """An estimate is never less than nothing, and at an end when nothing is left."""
+    if destination.is_empty:
+        destination.octets = destination.octets_volatile = 0
+        destination.estimated = False
+    destination.octets = max(destination.octets, 0)
+    destination.octets_volatile = min(max(destination.octets_volatile, 0), destination.octets)

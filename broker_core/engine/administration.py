@@ -116,6 +116,7 @@ def _purge(shard: Shard, command: Control) -> Answer:
     destination = _find(shard, command)
     _check_seen(destination, command)
     purged = sum(_purge_cursor(shard, cursor) for subscription in destination.subscriptions for cursor in subscription.order)
+    _recount_octets(destination)
     shard.batch.touched[destination] = None
     return {"purged": purged, "outstanding": destination.depth}
 
@@ -148,7 +149,8 @@ def _purge_cursor(shard: Shard, cursor: Cursor) -> int:
     cursor.gone.clear()
     cursor.stale = 0
     cursor.loaded = tail
-    for position in [p for p in cursor.failures if p not in set(kept)]:
+    still = set(kept)
+    for position in [p for p in cursor.failures if p not in still]:
         del cursor.failures[position]
         if cursor.durable:
             cursor.failures_changed[position] = None
@@ -161,15 +163,13 @@ def _purge_cursor(shard: Shard, cursor: Cursor) -> int:
         first = stop + 1
     shard.change(cursor)
     shard.batch.synchronous = True
-    _recount_octets(subscription.destination)
     return before - cursor.depth
 
 
 def _recount_octets(destination: Destination) -> None:
-    """After a purge only what is delivered, and lanes not purged yet, hold octets; sizes of purged rows on disk are not known one by one."""
-    if all(not cursor.ready and cursor.loaded == cursor.lane.tail for s in destination.subscriptions for cursor in s.order):
-        destination.octets = sum(m.size for s in destination.subscriptions for m in _held(s))
-        destination.octets_volatile = sum(m.size for s in destination.subscriptions for m in _held(s) if m.header.lane >= VOLATILE or not s.durable)
+    """After a purge only what is delivered holds octets."""
+    destination.octets = sum(m.size for s in destination.subscriptions for m in _held(s))
+    destination.octets_volatile = sum(m.size for s in destination.subscriptions for m in _held(s) if m.header.lane >= VOLATILE or not s.durable)
 
 
 def _held(subscription: Subscription) -> list[Message]:

@@ -85,6 +85,7 @@ class Destination:
         "automatic",
         "created_at",
         "dead",
+        "estimated",
         "expired",
         "groups",
         "idle_since",
@@ -94,12 +95,15 @@ class Destination:
         "octets",
         "octets_committed",
         "octets_volatile",
+        "published",
+        "published_octets",
         "receivers",
         "redelivered",
         "settings",
         "settled",
         "state",
         "subscriptions",
+        "witness",
     )
 
     def __init__(self, number: int, address: str, created_at: int, automatic: bool, settings: Settings) -> None:
@@ -125,9 +129,33 @@ class Destination:
         """Those of them that a crash would take: never in the ledger."""
         self.octets_committed = 0
         """What the ledger says: of stored messages, as of the last flush."""
+        self.estimated = False
+        """Averages are in these octets (see accounting)."""
+        self.published = self.published_octets = 0
+        """Of a topic: messages since recovery, for the average; what was there then counts once."""
+        self.witness: Subscription | None = None
+        """One that held messages when last looked at: look there first."""
         self.accepted = self.settled = self.dead = self.expired = self.redelivered = 0
         """Totals since creation; `settled` counts acknowledgements only."""
         self.idle_since = created_at
+
+    def join(self, subscription: Subscription) -> None:
+        subscription.place = len(self.subscriptions)
+        self.subscriptions.append(subscription)
+
+    def leave(self, subscription: Subscription) -> None:
+        """The last one takes its place, so that thousands may leave one after the other."""
+        last = self.subscriptions.pop()
+        if last is not subscription:
+            self.subscriptions[subscription.place] = last
+            last.place = subscription.place
+
+    @property
+    def is_empty(self) -> bool:
+        """Nobody has anything unsettled."""
+        if self.witness is None or not self.witness.depth:
+            self.witness = next((subscription for subscription in self.subscriptions if subscription.depth), None)
+        return self.witness is None
 
     @property
     def depth(self) -> int:

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from . import commands as c
+from .accounting import correct_octets
 from .administration import control
 from .dispatch import dispatch, drain, settle_presettled
 from .effects import Commit, Confirmed, Effects
@@ -114,6 +115,8 @@ def _commit(shard: Shard) -> Commit | None:
     shard.watched.update(batch.touched)
     shard.changed_destinations.update(batch.touched)
     for destination in batch.touched:
+        if destination.estimated:
+            correct_octets(destination)
         change = destination.octets - destination.octets_volatile - destination.octets_committed
         if change:
             octets.append((destination.number, change))

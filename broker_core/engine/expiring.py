@@ -136,7 +136,7 @@ def _end(shard: Shard, run: Run, steps: int) -> int:
 def _end_for(shard: Shard, cursor: Cursor, run: Run) -> int:
     """Neighbours that this subscription has on disk only end as a range; what it has in memory is taken from where it waits. The steps."""
     first, last = run.first, run.last
-    on_disk = min(max(cursor.loaded, first), last + 1) if cursor.stored else last + 1
+    on_disk = min(max(cursor.loaded, first), last + 1) if cursor.stored and not cursor.gone else last + 1
     for message in run.messages[: on_disk - first]:
         expire_found(shard, cursor, message)
     steps = on_disk - first

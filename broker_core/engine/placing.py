@@ -48,7 +48,7 @@ def _build_in(shard: Shard, destination: Destination) -> None:
     """The one subscription that a queue has."""
     shard.last_subscription += 1
     subscription = Subscription(shard.last_subscription, destination)
-    destination.subscriptions.append(subscription)
+    destination.join(subscription)
     destination.receivers.append(subscription)
     shard.subscriptions[subscription.number] = subscription
     shard.batch.definitions.append(SubscriptionDefined(subscription.number, destination.number))

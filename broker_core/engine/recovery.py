@@ -39,6 +39,9 @@ def recover(found: Recovered, limits: Limits, instance: str, decode: Decode = no
             shard.changed_subscriptions[subscription] = None
     for destination in shard.numbered.values():
         destination.octets_committed = destination.octets
+        if destination.is_topic:
+            destination.published, destination.published_octets = destination.depth, destination.octets
+            destination.estimated = True  # for all that is known
         destination.idle_since = shard.now
         shard.watched[destination] = None
     if DEAD_MESSAGE_QUEUE not in shard.destinations:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .accounting import discard, discard_body
+from .accounting import discard, discard_body, give_back_octets
 from .address import is_topic
 from .commands import Attach, Detach, Unsubscribe
 from .destination import Destination
@@ -169,7 +169,7 @@ def definition(subscription: Subscription) -> SubscriptionDefined:
 def register(shard: Shard, subscription: Subscription) -> None:
     """Make it known to its destination and to the shard."""
     destination = subscription.destination
-    destination.subscriptions.append(subscription)
+    destination.join(subscription)
     shard.subscriptions[subscription.number] = subscription
     if not destination.is_topic:
         destination.receivers.append(subscription)
@@ -225,10 +225,10 @@ def end(shard: Shard, subscription: Subscription) -> None:
     """Without consumers, for good. What it kept is discarded, never to the dead message queue (checklist item 76)."""
     destination = subscription.destination
     destination.idle_since = shard.now
-    _give_back_octets(subscription)
+    give_back_octets(subscription)
     for cursor in subscription.order:
         _forget(shard, cursor)
-    destination.subscriptions.remove(subscription)
+    destination.leave(subscription)
     group = destination.groups[subscription.wanted]
     del group.members[subscription.number]
     group.durables -= subscription.durable
@@ -239,20 +239,6 @@ def end(shard: Shard, subscription: Subscription) -> None:
     shard.batch.touched[destination] = None
     if subscription.durable:
         shard.batch.definitions.append(SubscriptionDestroyed(subscription.number))
-    if not destination.depth:
-        destination.octets = destination.octets_volatile = 0
-
-
-def _give_back_octets(subscription: Subscription) -> None:
-    """Sizes of what lies on disk are not known one by one: the average of the destination's messages stands for them."""
-    destination, depth = subscription.destination, subscription.depth
-    total = destination.depth
-    if not total:
-        return
-    octets = destination.octets * depth // total
-    destination.octets -= octets
-    stored = sum(cursor.depth for cursor in subscription.order if cursor.durable)
-    destination.octets_volatile = min(max(destination.octets_volatile - octets * (depth - stored) // depth if depth else 0, 0), destination.octets)
 
 
 def _forget(shard: Shard, cursor: Cursor) -> None:

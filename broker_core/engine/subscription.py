@@ -174,6 +174,7 @@ class Subscription:
         "name",
         "number",
         "order",
+        "place",
         "shared",
         "wanted",
     )  # fmt: skip
@@ -202,6 +203,8 @@ class Subscription:
         self.shared = shared
         """Several consumers at a time."""
         self.wanted = wanted
+        self.place = -1
+        """In its destination's list."""
         self.idle_since = 0
         """When its last consumer left, in ms; 0: it has one, or never had."""
         self.cursors: list[Cursor | None] = [None] * LANES

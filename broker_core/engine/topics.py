@@ -39,6 +39,8 @@ def publish(shard: Shard, destination: Destination, message: Message) -> None:
     lane = destination.lanes[header.lane] or open_lane(destination, header.lane)
     if left_out:
         _exclude(shard, left_out, header.lane, lane.tail)
+    destination.published += 1
+    destination.published_octets += message.size
     more = message.size * (takers - 1)
     destination.octets += more
     destination.octets_volatile += more if header.lane >= VOLATILE else message.size * (takers - durables)

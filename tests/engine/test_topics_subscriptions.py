@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 import pytest
 
 from broker_core.engine import commands as c
@@ -210,3 +212,95 @@ def test_a_topic_whose_last_subscription_was_ended_is_reaped_in_its_turn() -> No
     assert b.control("reap")["subscriptions"] == 1
     b.passes(200_000)
     assert b.control("reap") == {"reaped": 1, "subscriptions": 0}
+
+
+# -- their end ----------------------------------------------------------------------------------------------------------------------------
+def inactive(b: Bench, *names: str) -> None:
+    for name in names:
+        b.apply(c.Attach(2, 1, TOPIC, name=name, durable=True), c.Detach(2, 1))
+    b.flush()
+
+
+def test_octets_are_never_less_than_nothing_whatever_the_sizes_of_what_an_ended_subscription_kept() -> None:
+    b = bench()
+    inactive(b, "a", "b", "c")
+    publish(b, "huge", size=1_000_000)
+    durable(b, 1, name="a")
+    durable(b, 2, peer=3, name="d")
+    b.settle(1, link=1, peer=2)
+    publish(b, *"xyz", size=10)
+    for name in "bc":
+        b.apply(c.Unsubscribe(2, name))
+        b.flush()
+    assert b.destination(TOPIC).estimated
+    b.settle(upto=9, link=1, peer=2)
+    b.settle(upto=9, link=2, peer=3)
+    assert (b.depth(TOPIC), b.destination(TOPIC).octets) == (0, 0)
+    publish(b, "m", size=7)
+    assert b.destination(TOPIC).octets == 2 * 7
+    assert not b.destination(TOPIC).estimated
+
+
+def test_what_an_ended_subscription_had_in_memory_is_given_back_to_the_octet() -> None:
+    b = bench()
+    plain(b, 1, credit=0)
+    plain(b, 2, credit=0)
+    publish(b, "small", size=3)
+    publish(b, "large", size=4000)
+    b.apply(c.Detach(1, 1))
+    b.flush()
+    assert (b.destination(TOPIC).octets, b.destination(TOPIC).octets_volatile) == (4003, 4003)
+
+
+def test_octets_of_a_topic_are_whole_again_after_a_restart_and_its_end() -> None:
+    b = bench()
+    inactive(b, "a", "b")
+    publish(b, "m", size=1000)
+    publish(b, "n", size=10)
+    restart(b)
+    b.apply(c.Unsubscribe(2, "b"))
+    b.flush()
+    assert b.destination(TOPIC).octets == 1010
+    durable(b, 1, name="a")
+    b.settle(upto=2, link=1, peer=2)
+    assert b.destination(TOPIC).octets == 0
+
+
+def test_thousands_of_subscriptions_that_end_one_after_the_other_cost_no_more_each_than_a_few() -> None:
+    def steps(count: int) -> int:
+        """Lines of the engine that ran while so many subscriptions ended."""
+        b = bench()
+        inactive(b, *(f"s{number}" for number in range(count)))
+        publish(b, "m")
+        for number in range(count):
+            b.engine.apply(c.Attach(1, 100 + number, TOPIC), b.now)
+        return lines_run(lambda: b.apply(c.PeerLost(1), *(c.Unsubscribe(2, f"s{number}") for number in range(count))))
+
+    assert steps(400) < 4.5 * steps(100)
+
+
+def test_a_topic_with_thousands_of_subscriptions_is_purged_and_destroyed_in_steps_of_their_number() -> None:
+    def steps(count: int) -> int:
+        b = bench()
+        inactive(b, *(f"s{number}" for number in range(count)))
+        publish(b, "m")
+        return lines_run(lambda: b.apply(c.Control(1, "purge", TOPIC), c.Control(2, "destroy", TOPIC)))
+
+    assert steps(400) < 4.5 * steps(100)
+
+
+def lines_run(work) -> int:
+    count = 0
+
+    def trace(_frame, event, _argument):
+        nonlocal count
+        count += event == "line"
+        return trace
+
+    before = sys.gettrace()
+    sys.settrace(trace)
+    try:
+        work()
+    finally:
+        sys.settrace(before)
+    return count
