@@ -81,6 +81,10 @@ class Attach:
     durable: bool = False
     shared: bool = False
     wanted: Filter = EVERYTHING
+    exclusive: bool = False
+    """While it is open no other consumer of the subscription is served."""
+    priority: int = 0
+    """Of the consumer: a higher one is served first. At most eligibility.PRIORITY_MAX either way."""
 
 
 @dataclass(slots=True)

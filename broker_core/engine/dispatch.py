@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections import deque
 from heapq import heappop
 
 from .commands import Direction
 from .dead import expire
 from .effects import Delivered, Drained
+from .eligibility import is_eligible
 from .link import Link
 from .message import Message, Reliability, StoredBody
 from .settlement import acknowledge
@@ -16,11 +18,16 @@ from .waiting import forget_stale
 
 
 def dispatch(shard: Shard, subscription: Subscription) -> None:
-    """Serve hungry links in turn. What is ready is shared out evenly, in runs: of 100 messages and two links each gets 50 in a row,
-    of two messages and two links each gets one."""
-    hungry = subscription.hungry
+    """Serve hungry links in turn."""
     if subscription.destination.state & Direction.CONSUMERS:
         return
+    for hungry in subscription.turns:
+        _serve(shard, subscription, hungry)
+
+
+def _serve(shard: Shard, subscription: Subscription, hungry: deque[Link]) -> None:
+    """What is ready is shared out evenly, in runs: of 100 messages and two links each gets 50 in a row, of two messages and two links
+    each gets one."""
     shared: Cursor | None = None
     share = turns = 0
     while hungry and (cursor := _foremost(subscription)) is not None:
@@ -149,7 +156,7 @@ def settle_presettled(shard: Shard) -> None:
                 link.credit += len(messages)
             if not link.hungry and _room(shard, link) > 0:
                 link.hungry = True
-                link.subscription.hungry.append(link)
+                link.tier.append(link)
             shard.mark(link.subscription)
 
 
@@ -157,6 +164,6 @@ def drain(shard: Shard, link: Link) -> None:
     """The peer wants to know when nothing more can come: its remaining credit lapses (AMQP 2.6.7)."""
     cursor = _foremost(link.subscription)
     waiting = any(c.reading or c.loaded < c.lane.tail for c in link.subscription.order)
-    if link.credit == 0 or (cursor is None and not waiting):
+    if link.credit == 0 or not is_eligible(link) or (cursor is None and not waiting):
         link.credit, link.drain = 0, False
         shard.batch.outputs.append(Drained(link.peer.number, link.number))

@@ -9,15 +9,14 @@ from collections import Counter
 from collections.abc import Iterator
 from itertools import pairwise
 
-from .commands import Direction
 from .destination import Destination, Lane
 from .effects import PageWanted
 from .engine import Engine
-from .link import Link
+from .link_invariants import check_links, check_peers, lane_name
 from .message import VOLATILE, Message
 from .progress import BLOCK, Progress
 from .shard import Shard
-from .subscription import Cursor, Subscription
+from .subscription import Cursor
 from .waiting import waiting as in_memory
 
 
@@ -37,7 +36,7 @@ def check(engine: Engine) -> None:
         complete = True
         for subscription in destination.subscriptions:
             assert shard.subscriptions.get(subscription.number) is subscription, f"subscription {subscription.number} is not registered"
-            _check_links(shard, subscription)
+            check_links(shard, subscription)
             for cursor in subscription.order:
                 places = _check_places(cursor)
                 _check_progress(cursor)
@@ -51,17 +50,13 @@ def check(engine: Engine) -> None:
         _check_octets(destination, known, complete)
     assert shard.memory == memory, f"memory is said to hold {shard.memory} octets, it holds {memory}"
     _check_readers(shard)
-    _check_peers(shard)
+    check_peers(shard)
     transacted = sum(transaction.octets for peer in shard.peers.values() for transaction in peer.transactions.values())
     _check_subscriptions(shard)
     assert shard.transacted == transacted, f"transactions are said to hold {shard.transacted} octets, they hold {transacted}"
 
 
 # -- where messages are ---------------------------------------------------------------------------------------------------------------
-def _name(cursor: Cursor) -> str:
-    return f"lane {cursor.index} of {cursor.subscription.destination.address}"
-
-
 def _horizon(cursor: Cursor) -> int:
     """Below it everything is settled or in memory. The floor may pass `loaded` while what lies on disk expires."""
     return max(cursor.loaded, cursor.progress.floor)
@@ -80,7 +75,7 @@ def _places(cursor: Cursor) -> Iterator[tuple[str, Message]]:
 def _check_places(cursor: Cursor) -> dict[int, Message]:
     """Every unsettled position below `loaded`, and of the others those that are gone from there, is in exactly one place, and nothing settled is in
     any. The messages by position."""
-    name, progress = _name(cursor), cursor.progress
+    name, progress = lane_name(cursor), cursor.progress
     found: dict[int, Message] = {}
     places: dict[int, str] = {}
     for place, message in _places(cursor):
@@ -106,7 +101,7 @@ def _check_places(cursor: Cursor) -> dict[int, Message]:
 
 
 def _check_gone(cursor: Cursor) -> None:
-    name, gone = _name(cursor), cursor.gone
+    name, gone = lane_name(cursor), cursor.gone
     positions = [message.position for message in cursor.ready]
     assert all(a < b for a, b in pairwise(positions)), f"ready of {name} is not ascending: {positions}"
     assert not positions or (positions[-1] < cursor.loaded and positions[0] not in gone), f"ready of {name} is {positions}, gone are {gone}"
@@ -118,7 +113,7 @@ def _check_gone(cursor: Cursor) -> None:
 
 
 def _check_progress(cursor: Cursor) -> None:
-    name, progress, tail = _name(cursor), cursor.progress, cursor.lane.tail
+    name, progress, tail = lane_name(cursor), cursor.progress, cursor.lane.tail
     assert 0 <= progress.floor <= tail, f"the floor of {name} is {progress.floor}, its tail {tail}"
     assert 0 <= cursor.loaded <= tail, f"{name} is loaded up to {cursor.loaded}, its tail is {tail}"
     ahead = sum(bits.bit_count() for bits in progress.blocks.values())
@@ -144,39 +139,7 @@ def _check_octets(destination: Destination, known: int, complete: bool) -> None:
     assert destination.depth or not octets, f"{address} is empty and is said to hold {octets} octets"
 
 
-# -- links ----------------------------------------------------------------------------------------------------------------------------
-def _may_receive(shard: Shard, link: Link) -> bool:
-    limits = shard.limits
-    full = link.octets >= limits.link_octets or len(link.unsettled) >= limits.link_unsettled
-    return link.credit > 0 and not full and not link.peer.stopped
-
-
-def _check_links(shard: Shard, subscription: Subscription) -> None:
-    hungry = Counter(link.number for link in subscription.hungry)
-    for link in subscription.hungry:
-        assert shard.links.get(link.number) is link, f"link {link.number} is gone and still to be served"
-    for link in subscription.links.values():
-        number = link.number
-        assert shard.links.get(number) is link, f"link {number} is not registered"
-        assert link.hungry == bool(hungry[number]), f"link {number} is marked hungry={link.hungry} and queued {hungry[number]} times"
-        assert hungry[number] <= 1, f"link {number} is queued {hungry[number]} times"
-        assert link.hungry or not _may_receive(shard, link), f"link {number} may receive and is not queued"
-        octets = sum(message.size for message in link.unsettled.values())
-        assert link.octets == octets, f"link {number} is said to hold {link.octets} octets, it holds {octets}"
-        assert link.credit >= 0, f"link {number} has {link.credit} credit"
-        assert len(link.unsettled) <= shard.limits.link_unsettled, f"link {number} holds {len(link.unsettled)} deliveries"
-        assert list(link.unsettled) == sorted(link.unsettled), f"deliveries of link {number} are out of order"
-        for message in link.unsettled.values():
-            cursor = subscription.cursors[message.header.lane]
-            assert cursor is not None
-            assert not cursor.durable or message.position <= cursor.offered, f"{message.position} of {_name(cursor)} left and was not offered"
-    if subscription.destination.state & Direction.CONSUMERS:
-        return
-    if any(_may_receive(shard, link) for link in subscription.links.values()):
-        waiting = [_name(cursor) for cursor in subscription.order if cursor.deliverable]
-        assert not waiting, f"{waiting} could be delivered and were not"
-
-
+# -- subscriptions ------------------------------------------------------------------------------------------------------------------
 def _check_subscriptions(shard: Shard) -> None:
     on_topics = [s for s in shard.subscriptions.values() if s.destination.is_topic]
     assert shard.topic_subscriptions == len(on_topics), f"{len(on_topics)} subscriptions of topics, said to be {shard.topic_subscriptions}"
@@ -188,19 +151,10 @@ def _check_subscriptions(shard: Shard) -> None:
         assert bool(subscription.links) == (not subscription.idle_since), f"subscription {key} is idle since {subscription.idle_since}"
 
 
-def _check_peers(shard: Shard) -> None:
-    held = {number for peer in shard.peers.values() for number in peer.links}
-    assert held == set(shard.links), f"links of peers {held}, of the shard {set(shard.links)}"
-    for link in shard.links.values():
-        assert shard.peers.get(link.peer.number) is link.peer, f"the peer of link {link.number} is gone"
-        assert link.subscription.links.get(link.number) is link, f"link {link.number} is not its subscription's"
-        assert link.subscription.number in shard.subscriptions, f"link {link.number} is of a subscription that is gone"
-
-
 # -- reads, segments, timers ----------------------------------------------------------------------------------------------------------
 def _check_reading(shard: Shard, cursor: Cursor) -> None:
     """A read that is on its way is known, and one that is needed is on its way."""
-    name = _name(cursor)
+    name = lane_name(cursor)
     if cursor.reading:
         reader, read, _ = shard.reading[cursor.reading]
         assert reader is cursor, f"read {cursor.reading} of {name} is another's"
@@ -223,7 +177,7 @@ def _check_segments(shard: Shard, cursor: Cursor) -> None:
         position = low
         while position <= high:
             ends = [last for first, last in held if first <= position <= last]
-            assert ends, f"no segment holds {position} of {_name(cursor)}"
+            assert ends, f"no segment holds {position} of {lane_name(cursor)}"
             position = max(ends) + 1
 
 
@@ -251,10 +205,10 @@ def _waiting(shard: Shard) -> Waiting:
 def _check_delayed(cursor: Cursor, waiting: Waiting) -> None:
     timed = waiting.get(cursor, {})
     for position, message in cursor.delayed.items():
-        assert any(entry is message for entry in timed.get(position, ())), f"no timer brings {position} of {_name(cursor)} back"
+        assert any(entry is message for entry in timed.get(position, ())), f"no timer brings {position} of {lane_name(cursor)} back"
     if cursor.stored:
         return
     timed = waiting.get(cursor.lane, {})
     for message in in_memory(cursor):
         due = message.header.expiration
-        assert not due or message.position in timed, f"{message.position} of {_name(cursor)} expires unseen"
+        assert not due or message.position in timed, f"{message.position} of {lane_name(cursor)} expires unseen"

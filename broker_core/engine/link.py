@@ -50,15 +50,42 @@ class Transaction:
 class Link:
     """A consumer. It may receive while it has credit and what is outstanding fits in its octets (R16)."""
 
-    __slots__ = ("credit", "drain", "hungry", "number", "octets", "peer", "presettled", "replenish", "subscription", "tag", "unsettled")
+    __slots__ = (
+        "credit",
+        "drain",
+        "exclusive",
+        "hungry",
+        "number",
+        "octets",
+        "peer",
+        "presettled",
+        "priority",
+        "replenish",
+        "subscription",
+        "tag",
+        "tier",
+        "unsettled",
+    )
 
-    def __init__(self, number: int, peer: Peer, subscription: Subscription, credit: int, replenish: bool, presettled: bool) -> None:
+    def __init__(
+        self,
+        number: int,
+        peer: Peer,
+        subscription: Subscription,
+        credit: int,
+        replenish: bool,
+        presettled: bool,
+        exclusive: bool = False,
+        priority: int = 0,
+    ) -> None:
         self.number = number
         self.peer = peer
         self.subscription = subscription
         self.credit = credit
         self.replenish = replenish
         self.presettled = presettled
+        self.exclusive = exclusive
+        self.priority = priority
         self.drain = False
         self.tag = 0
         """Of the last delivery."""
@@ -67,4 +94,6 @@ class Link:
         self.octets = 0
         """Of the outstanding deliveries."""
         self.hungry = False
-        """In its subscription's queue of links to serve."""
+        """In its tier, to be served when its turn comes."""
+        self.tier = subscription.hungry
+        """Where it waits for its turn (eligibility.py)."""

@@ -54,7 +54,7 @@ def feed(shard: Shard, link: Link) -> None:
     """The link may have become able to receive: queue it to be served."""
     if link.credit > 0 and not link.hungry and not link.peer.stopped:
         link.hungry = True
-        link.subscription.hungry.append(link)
+        link.tier.append(link)
     if not link.subscription.is_idle:
         shard.mark(link.subscription)
 

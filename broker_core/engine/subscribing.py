@@ -7,6 +7,7 @@ from .address import is_topic
 from .commands import Attach, Detach, Unsubscribe
 from .destination import Destination
 from .dispatch import settle_presettled
+from .eligibility import admit, dismiss
 from .effects import Confirmed, Outcome, Refused, SubscriptionDefined, SubscriptionDestroyed
 from .link import Link, Peer
 from .message import VOLATILE
@@ -34,11 +35,14 @@ def attach(shard: Shard, command: Attach) -> None:
         return
     destination = obtain(shard, command.address)
     subscription = _subscription(shard, peer, destination, command) if destination.is_topic else destination.subscriptions[0]
-    link = Link(command.link, peer, subscription, command.credit, command.replenish, command.presettled)
+    link = Link(
+        command.link, peer, subscription, command.credit, command.replenish, command.presettled, command.exclusive, command.priority
+    )  # fmt: skip
     if destination.is_topic and not subscription.links:
         destination.receivers.append(subscription)
         _is_idle_since(shard, subscription, 0)
     shard.links[link.number] = peer.links[link.number] = subscription.links[link.number] = link
+    admit(subscription, link)
     shard.watched[destination] = None
     feed(shard, link)
     if command.token is not None:
@@ -59,8 +63,7 @@ def close(shard: Shard, link: Link) -> None:
     """What it held comes back; with its last consumer a subscription that is not durable ends."""
     subscription = link.subscription
     del shard.links[link.number], link.peer.links[link.number], subscription.links[link.number]
-    if link.hungry:
-        subscription.hungry.remove(link)
+    dismiss(shard, subscription, link)
     if link.presettled:
         settle_presettled(shard)
     release_all(shard, link)

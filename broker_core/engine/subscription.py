@@ -23,6 +23,7 @@ from .progress import Progress
 
 if TYPE_CHECKING:
     from .destination import Destination, Lane
+    from .eligibility import Eligibility
     from .link import Link
     from .selector import Selector
 
@@ -168,6 +169,7 @@ class Subscription:
         "dirty",
         "draining",
         "durable",
+        "eligibility",
         "hungry",
         "idle_since",
         "links",
@@ -176,6 +178,7 @@ class Subscription:
         "order",
         "place",
         "shared",
+        "turns",
         "wanted",
     )  # fmt: skip
 
@@ -213,7 +216,11 @@ class Subscription:
         self.links: dict[int, Link] = {}
         """In order of registration."""
         self.hungry: deque[Link] = deque()
-        """Links that may receive, the next to be served first; may hold some that no longer may."""
+        """Links that may receive, the next to be served first; may hold some that no longer may. Exclusive ones and those with a priority wait apart."""
+        self.turns: list[deque[Link]] = [self.hungry]
+        """Where links are served from, in this order."""
+        self.eligibility: Eligibility | None = None
+        """None: all its links are alike."""
         self.dirty = False
         """Something to dispatch in the open batch."""
         self.draining = False

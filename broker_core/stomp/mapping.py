@@ -11,6 +11,7 @@ from functools import lru_cache
 from broker_core.engine import address as addresses
 from broker_core.engine.address import is_topic
 from broker_core.engine.commands import UNLIMITED_CREDIT
+from broker_core.engine.eligibility import PRIORITY_MAX
 from broker_core.engine.message import Encoding, Header, Reliability
 from broker_core.engine.refusal import Refusal
 from broker_core.engine.selector import SelectorError, compile_selector
@@ -147,10 +148,15 @@ class Subscribe:
     durable: bool = False
     shared: bool = False
     wanted: Filter = EVERYTHING
+    exclusive: bool = False
+    priority: int = 0
+    """Of the consumer."""
 
 
 DURABLE_NAMES = ("durable-subscription-name", "activemq.subscriptionName", "durable-subscriber-name")
 """Our contract's, ActiveMQ's, Artemis's."""
+CONSUMER_PRIORITIES = ("consumer-priority", "activemq.priority", "x-priority")
+"""Artemis's and ours, ActiveMQ's, RabbitMQ's."""
 
 
 def subscribing(headers: dict[str, str], limits: Limits, client_id: str) -> Subscribe:
@@ -160,9 +166,8 @@ def subscribing(headers: dict[str, str], limits: Limits, client_id: str) -> Subs
         raise Malformed("SUBSCRIBE needs header destination")
     address = _served(destination, limits.kinds)
     on_topic = is_topic(address)
-    for name in ("browser", "exclusive", "activemq.exclusive"):
-        if flag(headers, name):
-            raise Malformed(f"header {name} of SUBSCRIBE is not supported yet")
+    if flag(headers, "browser"):
+        raise Malformed("header browser of SUBSCRIBE is not supported yet")
     if not on_topic:
         for name in DURABLE_NAMES:
             if name in headers:
@@ -175,15 +180,17 @@ def subscribing(headers: dict[str, str], limits: Limits, client_id: str) -> Subs
     except ValueError:
         raise Malformed(f"header ack is {quoted(named)}, none of auto, client, client-individual") from None
     credit = UNLIMITED_CREDIT if acknowledge is Acknowledge.AUTO else _prefetch(headers, limits)
+    exclusive = flag(headers, "exclusive") or flag(headers, "activemq.exclusive")
+    priority = _consumer_priority(headers)
     if not on_topic:
-        return Subscribe(address, destination, acknowledge, credit)
+        return Subscribe(address, destination, acknowledge, credit, exclusive=exclusive, priority=priority)
     name, durable = subscription_name(headers)
     shared = flag(headers, "shared")
     if shared and not name:
         raise Malformed(f"a shared subscription needs a name: header {DURABLE_NAMES[0]}, or subscription-name for one that is not durable")
     if name and not durable and not shared:
         raise Malformed(f"header subscription-name of SUBSCRIBE is for shared subscriptions; a durable one is named by {DURABLE_NAMES[0]}")
-    return Subscribe(address, destination, acknowledge, credit, name, durable, shared, _filter(headers, client_id))
+    return Subscribe(address, destination, acknowledge, credit, name, durable, shared, _filter(headers, client_id), exclusive, priority)
 
 
 def subscription_name(headers: dict[str, str]) -> tuple[str, bool]:
@@ -230,6 +237,17 @@ def _prefetch(headers: dict[str, str], limits: Limits) -> int:
                 raise Malformed(f"header {name} is {quoted(value)}, not a number of messages")
             return min(int(value), limits.prefetch_max) or zero
     return limits.prefetch_default
+
+
+def _consumer_priority(headers: dict[str, str]) -> int:
+    for name in CONSUMER_PRIORITIES:
+        value = headers.get(name)
+        if value is not None:
+            digits = value.removeprefix("-")
+            if not (digits.isascii() and digits.isdigit() and len(digits) <= 4 and int(digits) <= PRIORITY_MAX):
+                raise Malformed(f"header {name} is {quoted(value)}, not a whole number from -{PRIORITY_MAX} to {PRIORITY_MAX}")
+            return int(value)
+    return 0
 
 
 # -- selectors ----------------------------------------------------------------------------------------------------------------------

@@ -23,6 +23,8 @@ class NaiveMessage:
 class NaiveLink:
     peer: int
     credit: int
+    exclusive: bool = False
+    priority: int = 0
     held: dict[int, NaiveMessage] = field(default_factory=dict)
 
 
@@ -44,12 +46,20 @@ class NaiveBroker:
         lane = [m for m in self.waiting() if (m.priority, m.stored) == (message.priority, message.stored)]
         return message.left or all(other.order >= message.order or other.left for other in lane)
 
+    def eligible(self) -> list[NaiveLink]:
+        """Of exclusive links the one of the highest priority, of equals the first; without any, all."""
+        exclusive = [link for link in self.links.values() if link.exclusive]
+        return [max(exclusive, key=lambda link: link.priority)] if exclusive else list(self.links.values())
+
     def deliver(self, number: int, tag: int, name: str, *, redelivered: bool) -> None:
         link, message = self.links[number], self.messages[name]
         assert not self.paused, f"{name} left while consumers are paused"
         assert message.state == "waiting", f"{name} was delivered while it is {message.state}"
         assert self.may_go_first(message), f"{name} overtook another of its lane"
         assert len(link.held) < link.credit, f"link {number} got {name} beyond its credit"
+        assert link in self.eligible(), f"link {number} got {name}, an exclusive consumer is there"
+        sooner = [n for n, other in self.links.items() if other in self.eligible() and other.priority > link.priority and len(other.held) < other.credit]
+        assert not sooner, f"link {number} got {name}, {sooner} of higher priority had room"
         assert redelivered or not message.left, f"{name} came again without its flag"
         message.state, message.holder, message.left = "held", number, True
         link.held[tag] = message
@@ -88,7 +98,7 @@ class NaiveBroker:
 
     def owes(self) -> bool:
         """Somebody may receive and something waits: after a flush with all reads answered that must not be."""
-        return not self.paused and bool(self.waiting()) and any(len(link.held) < link.credit for link in self.links.values())
+        return not self.paused and bool(self.waiting()) and any(len(link.held) < link.credit for link in self.eligible())
 
     @property
     def depth(self) -> int:

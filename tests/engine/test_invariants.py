@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable
 
 import pytest
@@ -64,6 +65,14 @@ def _leave_dead_link(bench: Bench) -> None:
     link = bench.engine.shard.links[1]
     link.number = 99
     bench.destination().subscriptions[0].hungry.append(link)
+
+
+def _serve_out_of_turn(bench: Bench) -> None:
+    bench.destination().subscriptions[0].turns = [deque()]
+
+
+def _think_links_alike(bench: Bench) -> None:
+    bench.engine.shard.links[1].priority = 1
 
 
 def _misname_hungry(bench: Bench) -> None:

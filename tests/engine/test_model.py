@@ -39,11 +39,12 @@ class Histories(RuleBasedStateMachine):
             self.naive.send(name, priority, stored=stored)
         self.hear(self.bench.send(*names, priority=priority, level=4 if stored else EXPRESS, size=12))
 
-    @rule(credit=st.sampled_from((1, 2, 5, 20)))
-    def attach(self, credit: int) -> None:
+    @rule(credit=st.sampled_from((1, 2, 5, 20)), exclusive=st.sampled_from((False, False, False, True)), priority=st.sampled_from((0, 0, 0, 3, -1)))
+    def attach(self, credit: int, exclusive: bool, priority: int) -> None:
         self.peers += 1
-        self.naive.links[self.peers] = NaiveLink(self.peers, credit)
-        self.bench.apply(c.Open(self.peers, "guest"), c.Attach(self.peers, self.peers, QUEUE, credit=credit))
+        self.naive.links[self.peers] = NaiveLink(self.peers, credit, exclusive, priority)
+        attach = c.Attach(self.peers, self.peers, QUEUE, credit=credit, exclusive=exclusive, priority=priority)
+        self.bench.apply(c.Open(self.peers, "guest"), attach)
         self.hear(self.bench.flush())
 
     @precondition(lambda self: any(link.held for link in self.naive.links.values()))

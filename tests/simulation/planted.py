@@ -6,7 +6,21 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from broker_core.engine import administration, dead, dispatch, engine, maintenance, paging, recovery, reporting, segments, settlement, transactions
+from broker_core.engine import (
+    administration,
+    dead,
+    dispatch,
+    eligibility,
+    engine,
+    maintenance,
+    paging,
+    recovery,
+    reporting,
+    segments,
+    settlement,
+    subscribing,
+    transactions,
+)
 from broker_core.engine.effects import Confirmed, Effects, Outcome
 from broker_core.engine.progress import Progress
 from broker_core.server.host import Host
@@ -290,7 +304,34 @@ def excluded_not_in_the_ledger(plant: Plant) -> None:
     plant.put(engine, "settle_accepted", settle_accepted)
 
 
+def exclusive_one_of_many(plant: Plant) -> None:
+    """Those who stand by are served when the exclusive consumer has no room."""
+    right = eligibility._take_turns
+
+    def take_turns(subscription: Any, known: Any) -> None:
+        right(subscription, known)
+        subscription.turns = [*(link.tier for link in known.exclusives), *known.tiers.values()]
+
+    plant.put(eligibility, "_take_turns", take_turns)
+
+
+def nobody_takes_over(plant: Plant) -> None:
+    """When an exclusive consumer has gone its successor is not looked at before the next message comes."""
+
+    def dismiss(shard: Any, subscription: Any, link: Any) -> None:
+        marked = subscription.dirty
+        right(shard, subscription, link)
+        if not marked:
+            shard.batch.dirty.pop(subscription, None)
+            subscription.dirty = False
+
+    right = eligibility.dismiss
+    plant.put(subscribing, "dismiss", dismiss)
+
+
 BUGS: tuple[Bug, ...] = (
+    exclusive_one_of_many,
+    nobody_takes_over,
     aborted_sends_appear,
     transaction_torn,
     reserved_forgotten,

@@ -77,7 +77,17 @@ class Session:
         self._log(("send", uid, address))
         self._say("SEND", headers, body)
 
-    def subscribe(self, address: str, mode: str, prefetch: int, durable: str = "", then: Callable[[], None] | None = None) -> None:
+    def subscribe(
+        self,
+        address: str,
+        mode: str,
+        prefetch: int,
+        durable: str = "",
+        then: Callable[[], None] | None = None,
+        *,
+        exclusive: bool = False,
+        priority: int = 0,
+    ) -> None:
         self._receipt += 1
         name = str(self._receipt)
         self.subscriptions[name] = Subscription(f"{self.name}/{name}", address, mode, prefetch if mode != "auto" else 1 << 30, durable)
@@ -86,6 +96,10 @@ class Session:
             headers += [("durable-subscription-name", durable), ("shared", "true")]
         if durable and DURABLES[durable]:
             headers.append(("selector", f"JMSPriority >= {DURABLES[durable]}"))
+        if exclusive:
+            headers.append(("exclusive", "true"))
+        if priority:
+            headers.append(("consumer-priority", str(priority)))
         if then is not None:
             headers.append(self._asks(then))
         self._say("SUBSCRIBE", headers)

@@ -26,6 +26,7 @@ from broker_core.stomp.mapping import decode
 
 from .bodies import Bodies
 from .slow_store import SlowStore
+from .turns import Turns
 from .wire import Wire
 
 REPORT_SECONDS = 0.010
@@ -70,23 +71,26 @@ def eager_reports() -> Iterator[None]:
 class Watched(Engine):
     """Counts, and checks its invariants after flushes."""
 
-    __slots__ = ("bodies", "counts", "flushes", "host", "log")
+    __slots__ = ("bodies", "counts", "flushes", "host", "log", "turns")
 
     def __init__(self, engine: Engine, counts: Counter[str], log: Callable[[object], None]) -> None:
         super().__init__(engine.shard)
         self.counts, self.log, self.flushes = counts, log, 0
         self.host: Host | None = None
         self.bodies = Bodies()
+        self.turns = Turns(counts)
 
     def apply(self, command: Command, now: int) -> None:
         self.counts["commands"] += 1
         self.bodies.sees(command)
+        self.turns.sees(command)
         super().apply(command, now)
 
     def flush(self, now: int, *, report: bool = False) -> Effects:
         effects = super().flush(now, report=report)
         self.flushes += 1
         self.bodies.check(self.shard, effects.discarded)
+        self.turns.check(effects.outputs)
         if self.flushes % CHECK_EVERY == 0:
             check(self)
         if effects.commit is not None:

@@ -43,6 +43,7 @@ MUST_HAPPEN = (
     "settled EXPIRED",
     "settled EXCLUDED",
     "kills",
+    "exclusive consumers followed by another",
 )
 
 

@@ -21,6 +21,10 @@ from tests.stomp.conversation import LINK, PEER, Cut, connected, message, subscr
         (b"id:0\ndestination:a\nack:maybe\n", "header ack is 'maybe', none of auto, client, client-individual"),
         (b"id:0\ndestination:a\nselector:x=1\n", "headers selector and no-local of SUBSCRIBE are not supported on queues yet"),
         (b"id:0\ndestination:a\nbrowser:true\n", "header browser of SUBSCRIBE is not supported yet"),
+        (b"id:0\ndestination:a\nexclusive:perhaps\n", "header exclusive is 'perhaps', neither true nor false"),
+        (b"id:0\ndestination:a\nconsumer-priority:high\n", "header consumer-priority is 'high', not a whole number from -1000 to 1000"),
+        (b"id:0\ndestination:a\nx-priority:1001\n", "header x-priority is '1001', not a whole number from -1000 to 1000"),
+        (b"id:0\ndestination:a\nactivemq.priority:--1\n", "header activemq.priority is '--1', not a whole number from -1000 to 1000"),
         (b"id:0\ndestination:a\nno-local:maybe\n", "header no-local is 'maybe', neither true nor false"),
         (b"id:0\ndestination:a\ndurable-subscriber-name:d\n", "header durable-subscriber-name of SUBSCRIBE is for topics: a queue keeps its messages anyway"),
         (b"id:0\ndestination:a\nack:client\nprefetch-count:many\n", "header prefetch-count is 'many', not a number of messages"),
@@ -85,6 +89,25 @@ def test_a_subscribe_that_the_engine_refuses_is_an_error_with_its_receipt(cut: C
 def test_the_ack_mode_and_the_prefetch_become_credit(headers: bytes, credit: int, presettled: bool, cut: Cut) -> None:
     events = connected(cut).says(b"SUBSCRIBE\nid:0\ndestination:/queue/a\n" + headers + b"\n\0")
     assert events == [Attach(PEER, LINK, "queue/a", None, credit, replenish=True, presettled=presettled)]
+
+
+@pytest.mark.parametrize(
+    ("headers", "exclusive", "priority"),
+    [
+        (b"exclusive:true\n", True, 0),
+        (b"activemq.exclusive:TRUE\n", True, 0),
+        (b"exclusive:false\nconsumer-priority:1000\n", False, 1000),
+        (b"activemq.priority:-128\n", False, -128),
+        (b"x-priority:10\nexclusive:true\n", True, 10),
+        (b"x-priority:10\nconsumer-priority:3\n", False, 3),
+    ],
+)
+@pytest.mark.parametrize("destination", [b"/queue/a", b"/topic/a"])
+def test_an_exclusive_consumer_and_its_priority_are_asked_for_in_the_headers_of_other_brokers(
+    headers: bytes, exclusive: bool, priority: int, destination: bytes, cut: Cut
+) -> None:
+    (attach,) = connected(cut).says(b"SUBSCRIBE\nid:0\ndestination:%b\n%b\n\0" % (destination, headers))
+    assert (attach.exclusive, attach.priority) == (exclusive, priority)
 
 
 def test_subscribe_and_unsubscribe_are_receipted_when_the_engine_confirms(cut: Cut) -> None:

@@ -1,0 +1,82 @@
+"""What must hold of links after every flush: who waits for a turn, who holds what, and that nobody who may be served waits in vain (see invariants)."""
+
+from __future__ import annotations
+
+from collections import Counter, deque
+
+from .commands import Direction
+from .eligibility import is_eligible
+from .link import Link
+from .shard import Shard
+from .subscription import Cursor, Subscription
+
+
+def lane_name(cursor: Cursor) -> str:
+    return f"lane {cursor.index} of {cursor.subscription.destination.address}"
+
+
+def _may_receive(shard: Shard, link: Link) -> bool:
+    limits = shard.limits
+    full = link.octets >= limits.link_octets or len(link.unsettled) >= limits.link_unsettled
+    return link.credit > 0 and not full and not link.peer.stopped
+
+
+def check_links(shard: Shard, subscription: Subscription) -> None:
+    _check_turns(subscription)
+    queued = [link for tier in _tiers(subscription) for link in tier]
+    hungry = Counter(link.number for link in queued)
+    for link in queued:
+        assert shard.links.get(link.number) is link, f"link {link.number} is gone and still to be served"
+        assert link in link.tier, f"link {link.number} waits in a tier that is not its own"
+    for link in subscription.links.values():
+        number = link.number
+        assert shard.links.get(number) is link, f"link {number} is not registered"
+        assert link.hungry == bool(hungry[number]), f"link {number} is marked hungry={link.hungry} and queued {hungry[number]} times"
+        assert hungry[number] <= 1, f"link {number} is queued {hungry[number]} times"
+        assert link.hungry or not _may_receive(shard, link), f"link {number} may receive and is not queued"
+        octets = sum(message.size for message in link.unsettled.values())
+        assert link.octets == octets, f"link {number} is said to hold {link.octets} octets, it holds {octets}"
+        assert link.credit >= 0, f"link {number} has {link.credit} credit"
+        assert len(link.unsettled) <= shard.limits.link_unsettled, f"link {number} holds {len(link.unsettled)} deliveries"
+        assert list(link.unsettled) == sorted(link.unsettled), f"deliveries of link {number} are out of order"
+        for message in link.unsettled.values():
+            cursor = subscription.cursors[message.header.lane]
+            assert cursor is not None
+            assert not cursor.durable or message.position <= cursor.offered, f"{message.position} of {lane_name(cursor)} left and was not offered"
+    if subscription.destination.state & Direction.CONSUMERS:
+        return
+    if any(_may_receive(shard, link) and is_eligible(link) for link in subscription.links.values()):
+        waiting = [lane_name(cursor) for cursor in subscription.order if cursor.deliverable]
+        assert not waiting, f"{waiting} could be delivered and were not"
+
+
+def _tiers(subscription: Subscription) -> list[deque[Link]]:
+    eligibility = subscription.eligibility
+    return [subscription.hungry] if eligibility is None else [*eligibility.tiers.values(), *(link.tier for link in eligibility.exclusives)]
+
+
+def _check_turns(subscription: Subscription) -> None:
+    """Turns are given by the links that there are, and to nobody else."""
+    links, eligibility, name = list(subscription.links.values()), subscription.eligibility, f"the links of {subscription.destination.address}"
+    alike = not any(link.exclusive or link.priority for link in links)
+    assert (eligibility is None) == alike, f"{name} are {'' if alike else 'not '}alike, and it is thought otherwise"
+    if eligibility is None:
+        turns = [subscription.hungry]
+    else:
+        exclusives = sorted((link for link in links if link.exclusive), key=lambda link: -link.priority)  # of equals the first registered
+        assert eligibility.exclusives == exclusives, f"the exclusive ones of {name} are out of order"
+        members = Counter({0: 0}) + Counter(link.priority for link in links if not link.exclusive)
+        assert +Counter(eligibility.members) == members, f"of {name} {eligibility.members} are said to be in each tier, it is {members}"
+        assert eligibility.tiers.keys() == members.keys() | {0}, f"the tiers of {name} are {list(eligibility.tiers)}"
+        turns = [exclusives[0].tier] if exclusives else [eligibility.tiers[p] for p in sorted(eligibility.tiers, reverse=True)]
+    given = subscription.turns
+    assert len(given) == len(turns) and all(a is b for a, b in zip(given, turns, strict=True)), f"turns of {name} are given to others"
+
+
+def check_peers(shard: Shard) -> None:
+    held = {number for peer in shard.peers.values() for number in peer.links}
+    assert held == set(shard.links), f"links of peers {held}, of the shard {set(shard.links)}"
+    for link in shard.links.values():
+        assert shard.peers.get(link.peer.number) is link.peer, f"the peer of link {link.number} is gone"
+        assert link.subscription.links.get(link.number) is link, f"link {link.number} is not its subscription's"
+        assert link.subscription.number in shard.subscriptions, f"link {link.number} is of a subscription that is gone"
