@@ -95,7 +95,7 @@ class Client:
             address = random.choice((*QUEUES, *QUEUES, DEAD, TOPIC, TOPIC) if self.world.founded else (*QUEUES, DEAD))
             mode = random.choice(MODES)
             durable = random.choice(list(DURABLES)) if address == TOPIC else ""
-            exclusive, priority = random.random() < 0.15, random.choice((0, 0, 0, 0, 5, -5))
+            exclusive, priority = random.random() < (0.5 if address == "queue/b" else 0.05), random.choice((0, 0, 0, 0, 5, -5))
             session.subscribe(address, mode, random.choice((1, 2, 5, 10, 50)), durable, exclusive=exclusive, priority=priority)
         elif random.random() < 0.02:
             session.unsubscribe(random.choice(open_ones))

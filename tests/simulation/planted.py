@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import bisect
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -18,7 +19,6 @@ from broker_core.engine import (
     reporting,
     segments,
     settlement,
-    subscribing,
     transactions,
 )
 from broker_core.engine.effects import Confirmed, Effects, Outcome
@@ -315,23 +315,14 @@ def exclusive_one_of_many(plant: Plant) -> None:
     plant.put(eligibility, "_take_turns", take_turns)
 
 
-def nobody_takes_over(plant: Plant) -> None:
-    """When an exclusive consumer has gone its successor is not looked at before the next message comes."""
-
-    def dismiss(shard: Any, subscription: Any, link: Any) -> None:
-        marked = subscription.dirty
-        right(shard, subscription, link)
-        if not marked:
-            shard.batch.dirty.pop(subscription, None)
-            subscription.dirty = False
-
-    right = eligibility.dismiss
-    plant.put(subscribing, "dismiss", dismiss)
+def newest_exclusive_consumer_leads(plant: Plant) -> None:
+    """Of exclusive consumers of equal priority the last to register is served."""
+    plant.put(eligibility, "insort_right", bisect.insort_left)
 
 
 BUGS: tuple[Bug, ...] = (
     exclusive_one_of_many,
-    nobody_takes_over,
+    newest_exclusive_consumer_leads,
     aborted_sends_appear,
     transaction_torn,
     reserved_forgotten,
