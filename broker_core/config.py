@@ -87,6 +87,9 @@ class BrokerConfig:
     """Deliveries of all links of one connection that are not settled: four greedy links (R20). Counted once a second; a connection that has
     reached it gets nothing more until a quarter is settled."""
 
+    connection_temporaries_max: int = _number(1_000, 1, 1_000_000)
+    """Temporary destinations of one connection, each about 4 KiB of memory: 4 MiB. Those that nobody consumes any more make room for new ones."""
+
     # -- messages -------------------------------------------------------------------------------------------------------------------
     message_octets_max: int = _number(100 * MIB, KIB, GIB)
     """Octets of one message, header section and body together (R23)."""

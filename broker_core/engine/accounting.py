@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from .destination import Destination
 from .effects import Outcome
-from .message import Message, Reliability, StoredBody
+from .message import VOLATILE, Message, Reliability, StoredBody
 from .shard import Shard
 from .subscription import Cursor, Subscription
 from .waiting import waiting
@@ -84,3 +84,21 @@ def correct_octets(destination: Destination) -> None:
         destination.estimated = False
     destination.octets = max(destination.octets, 0)
     destination.octets_volatile = min(max(destination.octets_volatile, 0), destination.octets)
+
+
+def empty(shard: Shard, cursor: Cursor) -> None:
+    """Nothing is left in it, for good; timers and reads that still name it find everything settled."""
+    if cursor.index >= VOLATILE:
+        for message in [*waiting(cursor), *cursor.reserved.values()]:
+            discard_body(shard, message)
+        for body in cursor.bodies.values():
+            discard(shard, body)
+    shard.memory -= cursor.octets
+    cursor.octets = 0
+    for kept in (cursor.ready, cursor.gone, cursor.returned, cursor.lowest, cursor.missing, cursor.delayed, cursor.bodies, cursor.failures, cursor.reserved):
+        kept.clear()
+    cursor.stale = 0
+    cursor.accepted, cursor.excluded = [], []
+    shard.batch.settling.pop(cursor, None)
+    if cursor.lane.tail:
+        cursor.progress.settle(0, cursor.lane.tail - 1)

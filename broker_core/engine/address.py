@@ -23,6 +23,11 @@ def is_topic(address: str) -> bool:
     return address.startswith(("topic/", "temp-topic/"))
 
 
+def is_temporary(address: str) -> bool:
+    """True for what belongs to one connection and ends with it."""
+    return address.startswith("temp-")
+
+
 def is_reserved(address: str) -> bool:
     """True for destinations of the broker itself, which clients may not create."""
     return address.partition("/")[2].startswith("mq.")

@@ -14,12 +14,13 @@ from .destination import Destination, Settings
 from .effects import DestinationDestroyed, Detached, Outcome
 from .message import VOLATILE, Message
 from .expiring import sweep_expired
-from .placing import create, definition
+from .placing import create, define
 from .refusal import Refusal
 from .settlement import feed
 from .shard import Shard
 from .subscribing import end, forget
 from .subscription import Cursor, Subscription
+from .temporary import end_temporary
 from .waiting import waiting
 
 PURGE_UNSEEN = 1_000
@@ -71,7 +72,7 @@ def _update(shard: Shard, command: Control) -> Answer:
     destination = _find(shard, command)
     destination.settings = _settings(destination.settings, command.arguments)
     destination.automatic = False
-    shard.batch.definitions.append(definition(destination))
+    define(shard, destination)
     return {"settings": destination.settings.as_dict()}
 
 
@@ -100,7 +101,7 @@ def _resume(shard: Shard, command: Control) -> Answer:
 
 
 def _changed(shard: Shard, destination: Destination) -> Answer:
-    shard.batch.definitions.append(definition(destination))
+    define(shard, destination)
     return {"state": destination.state}
 
 
@@ -212,6 +213,9 @@ def destroy(shard: Shard, destination: Destination) -> None:
             forget(shard, subscription)
         else:
             del shard.subscriptions[subscription.number]
+    if destination.owner is not None:
+        end_temporary(shard, destination)
+        return
     del shard.destinations[destination.address], shard.numbered[destination.number]
     shard.batch.definitions.append(DestinationDestroyed(destination.number))
 
@@ -228,12 +232,14 @@ def _ledger(shard: Shard, command: Control) -> Answer:
 
 
 def _reap(shard: Shard, command: Control) -> Answer:
-    """End durable subscriptions that nobody has consumed from for long, destroy automatic destinations that have had neither consumers nor messages
-    for a while."""
+    """End durable subscriptions that nobody has consumed from for long, destroy destinations that have had neither consumers nor messages for a while:
+    automatic ones, and temporary ones that their consumers have left."""
     ended = _end_inactive(shard)
     reaped: list[str] = []
     for destination in list(shard.destinations.values()):
-        if not destination.automatic or is_reserved(destination.address):
+        owner = destination.owner
+        passing = destination.automatic if owner is None else destination in owner.deserted
+        if not passing or is_reserved(destination.address):
             continue
         if destination.consumers or destination.depth or any(group.durables for group in destination.groups.values()):
             destination.idle_since = shard.now

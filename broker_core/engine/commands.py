@@ -24,6 +24,8 @@ class Open:
     peer: int
     account: str
     client_id: str = ""
+    session: str = ""
+    """What the names of its temporary destinations begin with, before a dot; unique for ever. Empty: it makes none."""
 
 
 @dataclass(slots=True)
@@ -64,6 +66,16 @@ class Send:
 
 
 # -- consuming ----------------------------------------------------------------------------------------------------------------------
+@dataclass(slots=True)
+class CreateTemporary:
+    """Make a temporary destination of this peer, if it is not there already (JMS 6.2.2): before others are told its address. To consume it or to
+    send to it makes it, too."""
+
+    peer: int
+    address: str
+    token: Any = None
+
+
 @dataclass(slots=True)
 class Attach:
     peer: int
@@ -212,6 +224,6 @@ def send_of(command: object) -> Send | None:
 
 
 Command = (
-    Open | Stop | Start | Sync | PeerLost | Send | Attach | Unsubscribe | Grant | Settle | Begin | Transacted | End | Detach
+    Open | Stop | Start | Sync | PeerLost | Send | CreateTemporary | Attach | Unsubscribe | Grant | Settle | Begin | Transacted | End | Detach
     | PageLoaded | SegmentDropped | SegmentCompacted | Control
 )  # fmt: skip

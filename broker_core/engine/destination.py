@@ -10,6 +10,7 @@ from .message import LANES
 from .progress import Progress
 
 if TYPE_CHECKING:
+    from .link import Peer
     from .subscription import Filter, Group, Subscription
 
 
@@ -95,6 +96,7 @@ class Destination:
         "octets",
         "octets_committed",
         "octets_volatile",
+        "owner",
         "published",
         "published_octets",
         "receivers",
@@ -113,6 +115,8 @@ class Destination:
         self.automatic = automatic
         """Created by a client's use; reaped when idle."""
         self.settings = settings
+        self.owner: Peer | None = None
+        """Of a temporary destination: who made it and may consume it. Nothing of it is stored, so its number is negative (see temporary)."""
         self.state = 0
         """Union of commands.Direction: what is paused."""
         self.lanes: list[Lane | None] = [None] * LANES

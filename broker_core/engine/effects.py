@@ -306,3 +306,10 @@ class Effects:
     """If one was asked for: to be written once `commit` is durable, as all that follows."""
     maintenance: list[Maintenance] = field(default_factory=list)
     statistics: list[DestinationStatistics] = field(default_factory=list)
+    unlisted: list[int] = field(default_factory=list)
+    """Temporary destinations that were in earlier statistics and have ended: nothing else says so, as no definition told that they were there."""
+
+    @property
+    def reports(self) -> bool:
+        """There is something of a report in it."""
+        return self.checkpoint is not None or bool(self.statistics or self.unlisted)

@@ -21,6 +21,7 @@ from .settlement import feed, settle, settle_accepted
 from .shard import Batch, Shard
 from .subscribing import attach, close, detach, unsubscribe
 from .subscription import Subscription
+from .temporary import create_temporary, end_temporaries
 from .transactions import begin, end, roll_back_all, time_out, transacted
 
 PRESETTLED_LINGER_MS = 50
@@ -93,6 +94,7 @@ class Engine:
         if report:
             effects.checkpoint = checkpoint(shard)
             effects.maintenance = maintain(shard)
+            effects.unlisted, shard.unlisted = shard.unlisted, []
         return effects
 
 
@@ -149,7 +151,7 @@ def _commit(shard: Shard) -> Commit | None:
 
 # -- peers and links ------------------------------------------------------------------------------------------------------------------
 def _open(shard: Shard, command: c.Open) -> None:
-    shard.peers[command.peer] = Peer(command.peer, command.account, command.client_id)
+    shard.peers[command.peer] = Peer(command.peer, command.account, command.client_id, command.session)
 
 
 def _stop(shard: Shard, command: c.Stop) -> None:
@@ -174,6 +176,7 @@ def _peer_lost(shard: Shard, command: c.PeerLost) -> None:
         roll_back_all(shard, peer.transactions.values())
         for link in list(peer.links.values()):
             close(shard, link)
+        end_temporaries(shard, peer)
 
 
 def _grant(shard: Shard, command: c.Grant) -> None:
@@ -206,6 +209,7 @@ _HANDLERS: dict[type, Callable[[Shard, Any], None]] = {
     c.Start: _start,
     c.Sync: _sync,
     c.PeerLost: _peer_lost,
+    c.CreateTemporary: create_temporary,
     c.Attach: attach,
     c.Unsubscribe: unsubscribe,
     c.Grant: _grant,

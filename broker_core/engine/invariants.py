@@ -17,6 +17,7 @@ from .message import VOLATILE, Message
 from .progress import BLOCK, Progress
 from .shard import Shard
 from .subscription import Cursor
+from .temporary_invariants import check_temporaries, check_temporary
 from .waiting import waiting as in_memory
 
 
@@ -32,6 +33,7 @@ def check(engine: Engine) -> None:
     waiting = _waiting(shard)
     for destination in shard.destinations.values():
         assert shard.numbered.get(destination.number) is destination, f"{destination.address} is not the destination of its number"
+        check_temporary(shard, destination)
         known = 0
         complete = True
         for subscription in destination.subscriptions:
@@ -51,6 +53,7 @@ def check(engine: Engine) -> None:
     assert shard.memory == memory, f"memory is said to hold {shard.memory} octets, it holds {memory}"
     _check_readers(shard)
     check_peers(shard)
+    check_temporaries(shard)
     transacted = sum(transaction.octets for peer in shard.peers.values() for transaction in peer.transactions.values())
     _check_subscriptions(shard)
     assert shard.transacted == transacted, f"transactions are said to hold {shard.transacted} octets, they hold {transacted}"

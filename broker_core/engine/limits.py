@@ -46,6 +46,8 @@ class Limits:
     """Durable ones of one account, so that five accounts may do so before the broker is full. Others end with their connections, which are bounded."""
     subscription_inactive_ms: int = 0
     """A durable subscription without a consumer for so long is ended; 0: none ever is."""
+    temporaries_max: int = 1_000
+    """Temporary destinations of one peer, about 4 KiB each: 4 MiB a peer. Those of all peers count towards `destinations_max`."""
     settings: Settings = DEFAULTS
     """Of destinations that nobody set otherwise."""
     expiry_rows: int = 1000

@@ -8,6 +8,7 @@ from .message import Message
 
 if TYPE_CHECKING:
     from .commands import Send
+    from .destination import Destination
     from .effects import Outcome
     from .refusal import Refusal
     from .subscription import Subscription
@@ -16,15 +17,21 @@ if TYPE_CHECKING:
 class Peer:
     """A connection that has logged in."""
 
-    __slots__ = ("account", "client_id", "links", "number", "stopped", "transactions")
+    __slots__ = ("account", "client_id", "deserted", "links", "number", "session", "stopped", "temporaries", "transactions")
 
-    def __init__(self, number: int, account: str, client_id: str) -> None:
+    def __init__(self, number: int, account: str, client_id: str, session: str = "") -> None:
         self.number = number
         self.account = account
         self.client_id = client_id
+        self.session = session
+        """No other peer has it, of no other term either: the names of its temporary destinations begin with it. Empty: it makes none."""
         self.links: dict[int, Link] = {}
         self.transactions: dict[bytes, Transaction] = {}
         """Begun and not ended, by the name that the peer gave them."""
+        self.temporaries: dict[Destination, None] = {}
+        """What it made and has not ended, in order of making."""
+        self.deserted: dict[Destination, None] = {}
+        """Those of them whose consumers have come and gone, the longest deserted first. One that was given messages since may be missing."""
         self.stopped = False
         """Its socket is full: deliver nothing."""
 

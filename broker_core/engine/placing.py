@@ -3,24 +3,25 @@
 from __future__ import annotations
 
 from .accounting import discard_body, settle_now
-from .address import is_reserved, is_valid
+from .address import is_reserved, is_temporary, is_valid
 from .destination import Destination, Lane, Settings
 from .effects import DestinationDefined, Outcome, SubscriptionDefined
 from .message import VOLATILE, Message, Reliability, StoredBody
 from .refusal import Refusal
 from .shard import Shard
 from .subscription import Cursor, Subscription
+from .temporary import make, why_not_make
 
 VOLATILE_SHARE = 0.75
 """Of the memory for bodies; the rest stays free for pages, so that a flood of volatile messages does not slow stored ones."""
 
 
-def why_not_create(shard: Shard, address: str) -> Refusal | None:
-    """Why a client's use may not create the destination; None: it may."""
+def why_not_create(shard: Shard, peer: int, address: str) -> Refusal | None:
+    """Why the peer's use may not create the destination; None: it may."""
     if not is_valid(address):
         return Refusal.INVALID_DESTINATION
-    if not address.startswith(("queue/", "topic/")):
-        return Refusal.NOT_SUPPORTED
+    if is_temporary(address):
+        return why_not_make(shard, shard.peers.get(peer), address)
     if is_reserved(address) or not shard.limits.auto_create:
         return Refusal.NO_SUCH_DESTINATION
     if len(shard.destinations) >= shard.limits.destinations_max:
@@ -28,9 +29,14 @@ def why_not_create(shard: Shard, address: str) -> Refusal | None:
     return None
 
 
-def obtain(shard: Shard, address: str) -> Destination:
-    """The destination, created on first use. Only if why_not_create has nothing against it."""
-    return shard.destinations.get(address) or create(shard, address, shard.limits.settings, automatic=True)
+def obtain(shard: Shard, peer: int, address: str) -> Destination:
+    """The destination, created on the peer's first use. Only if why_not_create has nothing against it."""
+    known = shard.destinations.get(address)
+    if known is not None:
+        return known
+    if is_temporary(address):
+        return make(shard, shard.peers.get(peer), address)
+    return create(shard, address, shard.limits.settings, automatic=True)
 
 
 def create(shard: Shard, address: str, settings: Settings, *, automatic: bool) -> Destination:
@@ -38,7 +44,7 @@ def create(shard: Shard, address: str, settings: Settings, *, automatic: bool) -
     destination = Destination(shard.last_destination, address, shard.now, automatic, settings)
     shard.destinations[address] = shard.numbered[destination.number] = destination
     shard.watched[destination] = None
-    shard.batch.definitions.append(definition(destination))
+    define(shard, destination)
     if not destination.is_topic:
         _build_in(shard, destination)
     return destination
@@ -54,15 +60,12 @@ def _build_in(shard: Shard, destination: Destination) -> None:
     shard.batch.definitions.append(SubscriptionDefined(subscription.number, destination.number))
 
 
-def definition(destination: Destination) -> DestinationDefined:
-    return DestinationDefined(
-        destination.number,
-        destination.address,
-        destination.created_at,
-        destination.automatic,
-        destination.state,
-        destination.settings.as_dict(),
-    )
+def define(shard: Shard, destination: Destination) -> None:
+    """What it is becomes durable, unless it ends with a connection anyway."""
+    if destination.owner is None:
+        number, settings = destination.number, destination.settings.as_dict()
+        created_at, automatic, state = destination.created_at, destination.automatic, destination.state
+        shard.batch.definitions.append(DestinationDefined(number, destination.address, created_at, automatic, state, settings))
 
 
 def place(shard: Shard, destination: Destination, message: Message, *, copied: bool = False) -> None:

@@ -32,7 +32,7 @@ def checkpoint(shard: Shard) -> Checkpoint | None:
         report.blocks.extend((number, index, block, bits) for block, bits in cursor.progress.changed_blocks())
         report.failures.extend((number, index, position, cursor.failures.get(position, 0)) for position in cursor.failures_changed)
         cursor.failures_changed = {}
-    for d in [d for d in shard.changed_destinations if d.number in shard.numbered]:
+    for d in [d for d in shard.changed_destinations if d.number in shard.numbered and d.owner is None]:
         report.counters.append((d.number, d.octets_committed, d.accepted, d.settled, d.dead, d.expired, d.redelivered))
     report.idle = [(s.number, s.idle_since) for s in shard.changed_subscriptions if s.number in shard.subscriptions]
     shard.changed_lanes, shard.changed_cursors, shard.changed_destinations, shard.changed_subscriptions = {}, {}, {}, {}
@@ -55,6 +55,8 @@ def statistics(shard: Shard) -> list[DestinationStatistics]:
                 for cursor in _slowest(destination).order:
                     want_head(shard, cursor)
         rows.append(row)
+        if destination.owner is not None:
+            shard.listed.add(destination.number)
     return rows
 
 

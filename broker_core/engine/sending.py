@@ -6,7 +6,7 @@ from .accounting import discard_body
 from .commands import Direction, Send
 from .destination import Destination
 from .effects import Confirmed, Refused
-from .message import Message
+from .message import VOLATILE, Message
 from .placing import obtain, place, why_not_create
 from .refusal import Refusal
 from .shard import Shard
@@ -16,12 +16,12 @@ from .topics import publish
 def send(shard: Shard, command: Send) -> None:
     destination = shard.destinations.get(command.address)
     if destination is None or destination.state & Direction.PRODUCERS:
-        refusal = why_not(shard, command.address)
+        refusal = why_not(shard, command)
         if refusal is not None:
             shard.batch.outputs.append(Refused(command.peer, command.token, refusal, command.address))
-            discard_body(shard, command.message)
+            drop(shard, command, refusal)
             return
-        destination = obtain(shard, command.address)
+        destination = obtain(shard, command.peer, command.address)
     accept(shard, destination, command.message)
     if command.token is not None:
         shard.batch.outputs.append(Confirmed(command.peer, command.token))
@@ -32,12 +32,21 @@ def accept(shard: Shard, destination: Destination, message: Message) -> None:
     if destination.is_topic:
         publish(shard, destination, message)
     else:
+        if destination.owner is not None and message.header.lane < VOLATILE:
+            message.header = message.header.unstored()
         place(shard, destination, message)
 
 
-def why_not(shard: Shard, address: str) -> Refusal | None:
-    """Why a message may not be sent there; None: it may."""
-    destination = shard.destinations.get(address)
+def drop(shard: Shard, send: Send, refusal: Refusal) -> None:
+    """It is refused."""
+    discard_body(shard, send.message)
+    if refusal is Refusal.TEMPORARY_DESTINATION_GONE:
+        shard.sends_to_the_gone += 1
+
+
+def why_not(shard: Shard, send: Send) -> Refusal | None:
+    """Why the message may not be sent there; None: it may."""
+    destination = shard.destinations.get(send.address)
     if destination is None:
-        return why_not_create(shard, address)
+        return why_not_create(shard, send.peer, send.address)
     return Refusal.DESTINATION_PAUSED if destination.state & Direction.PRODUCERS else None

@@ -136,9 +136,11 @@ class Shard:
         "instance",
         "last_destination",
         "last_subscription",
+        "last_temporary",
         "left",
         "limits",
         "links",
+        "listed",
         "memory",
         "named",
         "now",
@@ -149,12 +151,14 @@ class Shard:
         "reading",
         "redelivered",
         "segments",
+        "sends_to_the_gone",
         "sequence",
         "settled",
         "subscriptions",
         "timers",
         "topic_subscriptions",
         "transacted",
+        "unlisted",
         "unreleased",
         "watched",
     )
@@ -168,7 +172,7 @@ class Shard:
         self.now = 0
         self.sequence = 0
         self.commit_number = 0
-        self.last_destination = self.last_subscription = 0
+        self.last_destination = self.last_subscription = self.last_temporary = 0
         self.destinations: dict[str, Destination] = {}
         """By address."""
         self.numbered: dict[int, Destination] = {}
@@ -186,6 +190,8 @@ class Shard:
         self.timers = Timers()
         self.accepted = self.settled = self.dead = self.expired = self.redelivered = 0
         """Of all destinations, destroyed ones included, since recovery."""
+        self.sends_to_the_gone = 0
+        """Dropped, as their temporary destination had ended."""
         self.batch = Batch()
         self.memory = 0
         """Octets of messages in `ready` and `returned`, and of pages on their way."""
@@ -216,6 +222,10 @@ class Shard:
         """Since the last checkpoint."""
         self.watched: dict[Destination, None] = {}
         """Changed since operators were last told."""
+        self.listed: set[int] = set()
+        """Temporary destinations that operators were told of."""
+        self.unlisted: list[int] = []
+        """Those of them that have ended since."""
 
     def next_read(self) -> int:
         self.read_number += 1

@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-from .accounting import discard, discard_body, give_back_octets
-from .address import is_topic
+from .accounting import empty, give_back_octets
+from .address import is_temporary, is_topic
 from .commands import Attach, Detach, Unsubscribe
 from .destination import Destination
 from .dispatch import settle_presettled
 from .eligibility import admit, dismiss
 from .effects import Confirmed, Outcome, Refused, SubscriptionDefined, SubscriptionDestroyed
 from .link import Link, Peer
-from .message import VOLATILE
 from .placing import obtain, why_not_create
 from .refusal import Refusal
 from .settlement import feed, release_all
 from .shard import Shard
-from .subscription import Cursor, Group, Subscription
-from .waiting import waiting
+from .subscription import Group, Subscription
+from .temporary import is_own
 
 
 # -- links --------------------------------------------------------------------------------------------------------------------------
@@ -24,16 +23,11 @@ def attach(shard: Shard, command: Attach) -> None:
     peer = shard.peers.get(command.peer)
     if peer is None:
         return  # it was lost while this waited behind a large body: there is nobody to deliver to, and nobody to tell
-    detail = command.address
-    refusal = Refusal.LINK_IN_USE if command.link in shard.links else None
-    if refusal is None and command.address not in shard.destinations:
-        refusal = why_not_create(shard, command.address)
-    if refusal is None and is_topic(command.address):
-        refusal, detail = _why_not_subscribe(shard, peer, command)
+    refusal, detail = _why_not_attach(shard, peer, command)
     if refusal is not None:
         shard.batch.outputs.append(Refused(command.peer, command.token, refusal, detail, command.link))
         return
-    destination = obtain(shard, command.address)
+    destination = obtain(shard, command.peer, command.address)
     subscription = _subscription(shard, peer, destination, command) if destination.is_topic else destination.subscriptions[0]
     link = Link(
         command.link, peer, subscription, command.credit, command.replenish, command.presettled, command.exclusive, command.priority
@@ -41,12 +35,28 @@ def attach(shard: Shard, command: Attach) -> None:
     if destination.is_topic and not subscription.links:
         destination.receivers.append(subscription)
         _is_idle_since(shard, subscription, 0)
+    if destination.owner is not None:
+        peer.deserted.pop(destination, None)
     shard.links[link.number] = peer.links[link.number] = subscription.links[link.number] = link
     admit(subscription, link)
     shard.watched[destination] = None
     feed(shard, link)
     if command.token is not None:
         shard.batch.outputs.append(Confirmed(command.peer, command.token))
+
+
+def _why_not_attach(shard: Shard, peer: Peer, command: Attach) -> tuple[Refusal | None, str]:
+    """And the particulars."""
+    address = command.address
+    if command.link in shard.links:
+        return Refusal.LINK_IN_USE, address
+    if is_temporary(address) and not is_own(peer, address):
+        return Refusal.NOT_THE_OWNER, address
+    if is_temporary(address) and command.durable:
+        return Refusal.NOT_DURABLE, address
+    if address not in shard.destinations and (refusal := why_not_create(shard, command.peer, address)) is not None:
+        return refusal, address
+    return _why_not_subscribe(shard, peer, command) if is_topic(address) else (None, "")
 
 
 def detach(shard: Shard, command: Detach) -> None:
@@ -73,6 +83,8 @@ def close(shard: Shard, link: Link) -> None:
         return
     if not any(s.links for s in destination.receivers):
         destination.idle_since = shard.now
+        if destination.owner is not None:
+            destination.owner.deserted[destination] = None
     if destination.is_topic:
         destination.receivers.remove(subscription)
         _is_idle_since(shard, subscription, shard.now)
@@ -230,7 +242,7 @@ def end(shard: Shard, subscription: Subscription) -> None:
     destination.idle_since = shard.now
     give_back_octets(subscription)
     for cursor in subscription.order:
-        _forget(shard, cursor)
+        empty(shard, cursor)
     destination.leave(subscription)
     group = destination.groups[subscription.wanted]
     del group.members[subscription.number]
@@ -242,21 +254,3 @@ def end(shard: Shard, subscription: Subscription) -> None:
     shard.batch.touched[destination] = None
     if subscription.durable:
         shard.batch.definitions.append(SubscriptionDestroyed(subscription.number))
-
-
-def _forget(shard: Shard, cursor: Cursor) -> None:
-    """Empty it; timers and reads that still name it find everything settled."""
-    if cursor.index >= VOLATILE:
-        for message in [*waiting(cursor), *cursor.reserved.values()]:
-            discard_body(shard, message)
-        for body in cursor.bodies.values():
-            discard(shard, body)
-    shard.memory -= cursor.octets
-    cursor.octets = 0
-    for kept in (cursor.ready, cursor.gone, cursor.returned, cursor.lowest, cursor.missing, cursor.delayed, cursor.bodies, cursor.failures, cursor.reserved):
-        kept.clear()
-    cursor.stale = 0
-    cursor.accepted, cursor.excluded = [], []
-    shard.batch.settling.pop(cursor, None)
-    if cursor.lane.tail:
-        cursor.progress.settle(0, cursor.lane.tail - 1)

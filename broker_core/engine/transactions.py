@@ -11,13 +11,14 @@ from collections.abc import Iterable
 from itertools import takewhile
 
 from .accounting import discard_body
+from .address import is_temporary
 from .commands import SEND_OCTETS, Begin, End, Send, Settle, Transacted
 from .effects import Confirmed, Outcome, Refused
 from .link import Transaction
 from .message import Message
 from .placing import obtain
 from .refusal import Refusal
-from .sending import accept, why_not
+from .sending import accept, drop, why_not
 from .settlement import acknowledge, feed, give_up
 from .shard import Shard
 from .subscription import Subscription
@@ -52,7 +53,11 @@ def transacted(shard: Shard, command: Transacted) -> None:
 
 
 def _send(shard: Shard, transaction: Transaction, command: Transacted, send: Send) -> None:
-    refusal = why_not(shard, send.address)
+    refusal = why_not(shard, send)
+    if refusal is Refusal.TEMPORARY_DESTINATION_GONE:
+        drop(shard, send, refusal)  # whoever waited for it is gone: no reason to undo what the rest of the transaction does
+        _confirm(shard, command)
+        return
     limits, size = shard.limits, send.message.size + SEND_OCTETS
     if transaction.octets + size > limits.transaction_octets_max or shard.transacted + size > limits.memory_octets or _is_full(shard, transaction):
         refusal = refusal or Refusal.TRANSACTION_TOO_LARGE
@@ -133,11 +138,13 @@ def _why_not_commit(shard: Shard, transaction: Transaction) -> tuple[Refusal | N
         return Refusal.TRANSACTION_TIMED_OUT, ""
     if transaction.refusal is not None:
         return transaction.refusal, ""
-    addresses = dict.fromkeys([send.address for send in transaction.sends])
-    for address in addresses:
-        if (refusal := why_not(shard, address)) is not None:
+    new = 0
+    for address, send in {send.address: send for send in transaction.sends}.items():
+        refusal = why_not(shard, send)
+        if refusal is None:
+            new += address not in shard.destinations
+        elif refusal is not Refusal.TEMPORARY_DESTINATION_GONE:
             return refusal, address
-    new = sum(address not in shard.destinations for address in addresses)
     if len(shard.destinations) + new > shard.limits.destinations_max:
         return Refusal.TOO_MANY_DESTINATIONS, f"the transaction sends to {new} new ones"
     return None, ""
@@ -153,7 +160,11 @@ def _commit(shard: Shard, transaction: Transaction) -> None:
             for message in held:
                 give_up(shard, subscription, message, outcome)
     for send in transaction.sends:
-        accept(shard, obtain(shard, send.address), send.message)
+        refusal = why_not(shard, send) if is_temporary(send.address) else None
+        if refusal is None:
+            accept(shard, obtain(shard, send.peer, send.address), send.message)
+        else:
+            drop(shard, send, refusal)
 
 
 def roll_back(shard: Shard, transaction: Transaction, outcome: Outcome) -> None:

@@ -266,7 +266,7 @@ class Host:
             self.spawn(self._read(read))
         if effects.discarded or effects.maintenance:
             self._janitor.take(effects)
-        if effects.checkpoint is not None or effects.statistics:
+        if effects.reports:
             self.spawn(self._report(effects))
 
     async def _report(self, effects: Effects) -> None:

@@ -54,6 +54,7 @@ class Node:
         metrics: Metrics,
         server_name: str,
         instance: str,
+        epoch: int,
         sessions: Sessions | None = None,
     ) -> None:
         """`sessions`: where logins are noted; None: nobody else asks."""
@@ -65,6 +66,8 @@ class Node:
         self.metrics = metrics
         self.server_name = server_name
         self.instance = instance
+        self.epoch = epoch
+        """The lease's: together with it a connection's number is used once."""
         self.sessions = sessions or Sessions()
         self.client_ids = ClientIds()
         self.stomp_limits = StompLimits(

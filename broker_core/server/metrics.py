@@ -51,6 +51,8 @@ def gauges(shard: Shard) -> dict[str, int]:
     """What the engine counts, by the same rules of names."""
     return {
         "destinations": len(shard.destinations),
+        "temporary_destinations": sum(len(peer.temporaries) for peer in shard.peers.values()),
+        "sends_to_ended_temporary_destinations_total": shard.sends_to_the_gone,
         "links": len(shard.links),
         "body_memory_octets": shard.memory,
         "segments": len(shard.segments.closed) + 1,

@@ -47,14 +47,14 @@ class Reporter:
 
     def begin(self, effects: Effects) -> None:
         """From the flush, not from when it is written: a commit that waits for space must not let a second report overtake the first."""
-        self._under_way = self._under_way or effects.checkpoint is not None or bool(effects.statistics)
+        self._under_way = self._under_way or effects.reports
 
     async def write(self, effects: Effects) -> None:
         """Its commit is durable. As soon as there is disk space."""
         took = 0.0
         if effects.checkpoint is not None:
             took += await self._space.patiently(partial(self._store.checkpoint, effects.checkpoint))
-        if effects.statistics:
+        if effects.statistics or effects.unlisted:
             took += await self._space.patiently(partial(self._publish, effects))
         self._next = max(self._next, asyncio.get_running_loop().time() + (SHARE - 1) * took)
         self._under_way = False

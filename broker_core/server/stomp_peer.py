@@ -181,7 +181,7 @@ class StompPeer(asyncio.Protocol):
             self._node.client_ids.release(login.client_id, self)
             return []
         self._node.sessions.begin(self, account)
-        session = f"{self._node.instance}-{self._number}"
+        session = f"{self._node.instance}-{self._node.epoch}-{self._number}"
         events = self._connection.accept(account, session, self._node.clock.now())
         self._arm()
         return events

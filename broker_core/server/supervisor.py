@@ -144,7 +144,8 @@ class _Term:
         self._host = Host(engine, self._store, clock, self._lease, self._metrics, self._space, config.checkpoint_interval_ms / 1000, self._publish)
         sessions = Sessions()
         accounts = Accounts(_Source(self._operators), sessions)
-        self._node = Node(config, self._host, self._store, clock, accounts, self._metrics, f"Surety/{__version__}", found.instance, sessions)
+        server_name = f"Surety/{__version__}"
+        self._node = Node(config, self._host, self._store, clock, accounts, self._metrics, server_name, found.instance, found.epoch, sessions)
         running = asyncio.create_task(self._host.run(), name="host")
         beside = (self._watch_lease(), self._tell_status(), self._take_requests(), self._measure_lag(), self._watch_accounts(accounts))
         tasks = [running, *(asyncio.create_task(work) for work in beside)]
@@ -257,7 +258,10 @@ class _Term:
             self._metrics.loop_lag_seconds = max(time.monotonic() - due, 0.0)
 
     async def _publish(self, effects: Effects) -> None:
-        await self._operators.write_statistics(effects.statistics)
+        if effects.statistics:
+            await self._operators.write_statistics(effects.statistics)
+        if effects.unlisted:
+            await self._operators.forget_ended(effects.unlisted)
 
 
 class _Source:
@@ -301,6 +305,7 @@ def limits_of(config: BrokerConfig) -> Limits:
         transaction_messages_max=config.transaction_messages_max,
         transaction_octets_max=config.transaction_octets_max,
         transaction_ms_max=config.transaction_ms_max,
+        temporaries_max=config.connection_temporaries_max,
         settings=Settings(
             redelivery_max=config.redelivery_max,
             redelivery_delay_ms=config.redelivery_delay_ms,

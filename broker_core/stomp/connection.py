@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import Enum
 
-from broker_core.engine.commands import Begin, Command, End, Open, PeerLost, Send, Sync, Transacted
+from broker_core.engine.commands import Begin, Command, CreateTemporary, End, Open, PeerLost, Send, Sync, Transacted
 from broker_core.engine.effects import Confirmed, Delivered, Detached, Outcome, Output, Refused
 from broker_core.engine.message import Header, Message, StoredBody
 from broker_core.engine.refusal import Refusal
@@ -22,6 +22,7 @@ from .outbox import Outbox
 from .refusals import REFUSALS, error_frame, sentences
 from .sections import CLIENT_COMMANDS, Malformed, Section, SectionMemory, on_wire
 from .subscriptions import Subscriptions
+from .temporaries import Temporaries
 from .tokens import Farewell, Receipt, Unsubscribed
 from .unconfirmed import Unconfirmed
 
@@ -70,7 +71,8 @@ class Connection:
         self._parser.expect(CONNECTING, "comes before CONNECT")
         self._heart = HeartBeat(0, 0, now)
         self._known_to_engine = False
-        self._subscriptions = Subscriptions(peer, limits, self.version, instance)
+        self._temporaries = Temporaries(instance)
+        self._subscriptions = Subscriptions(peer, limits, self.version, instance, self._temporaries)
         self._unconfirmed = Unconfirmed(limits)
         self._out = Outbox()
 
@@ -145,11 +147,13 @@ class Connection:
 
     # -- the verdict on the login -------------------------------------------------------------------------------------------------------
     def accept(self, account: str, session: str, now: int) -> list[Event]:
-        """Let the client in: CONNECTED is queued; the engine's Open, then whatever the client sent meanwhile."""
+        """Let the client in: CONNECTED is queued; the engine's Open, then whatever the client sent meanwhile. `session`: `<instance>-<epoch>-<number>`,
+        which no other connection has or will have."""
         if self._phase is not Phase.LOGGING_IN:
             return []
         self._phase = Phase.OPEN
         self._known_to_engine = True
+        self._temporaries.session = session
         handshake = self._handshake
         self._heart = HeartBeat(*handshake.beats, now)
         self._out.append(handshake.connected(session))
@@ -157,7 +161,7 @@ class Connection:
         if self._memory is not None and not handshake.client_id:  # a header names its sender's client id
             self._parser.share(self._memory)
         self._parser.expect(CONNECTED_COMMANDS, "is not a command that a client may send now")
-        return [Open(self._peer, account, handshake.client_id), *self._read(handshake.take_early())]
+        return [Open(self._peer, account, handshake.client_id, session), *self._read(handshake.take_early())]
 
     def reject(self, sentence: str) -> None:
         """Turn the client away: ERROR is queued."""
@@ -209,6 +213,13 @@ class Connection:
             # It was delivered here, or `subscriptions` had refused it: settled already, so there is nothing to complain about.
             self._confirmed(token)
             return
+        if refused.refusal is Refusal.TEMPORARY_DESTINATION_GONE:
+            # Who waited for the reply is gone. That must not end the connection that answers thousands of others: the reply is over, and the engine
+            # has counted it.
+            if receipt is not None:
+                self._out.append(b"RECEIPT\nreceipt-id:%b\n\n\0" % receipt)
+                self._unconfirmed.octets -= self._unconfirmed.sizes.popleft()
+            return
         self._error(REFUSALS[refused.refusal], sentences(refused.refusal, refused.detail), receipt)
 
     # -- frames -------------------------------------------------------------------------------------------------------------------------
@@ -222,7 +233,9 @@ class Connection:
             for section, receipt, body in events:
                 prepared = section.prepared
                 if prepared is not None:
-                    address, header, octets = prepared
+                    address, header, octets, replies = prepared
+                    if replies:
+                        append(CreateTemporary(peer, replies))
                     size = octets + (len(body) if body is not None else parser.body_octets)
                     if receipt is not None:
                         held = size if body is not None else octets  # a large body is in the store, not in memory
@@ -255,10 +268,10 @@ class Connection:
                 self._fail(excess)
         return commands
 
-    def _prepare(self, headers: dict[str, str], lines: bytes | None) -> tuple[str, Header, int]:
+    def _prepare(self, headers: dict[str, str], lines: bytes | None) -> tuple[str, Header, int, str]:
         """What the parser keeps with a header section of SEND."""
-        address, header = outgoing(headers, lines, self._handshake.client_id, self._limits.kinds)
-        return address, header, len(header.octets)
+        address, header, replies = outgoing(headers, lines, self._handshake.client_id, self._temporaries)
+        return address, header, len(header.octets), replies
 
     def _frame(self, section: Section, commands: list[Event]) -> None:
         """Any frame but SEND and the plain ACK. Raises Malformed with the receipt that the frame asked for."""
@@ -289,7 +302,8 @@ class Connection:
     def _connect(self, headers: dict[str, str], commands: list[Event]) -> None:
         login = self._handshake.read(headers)
         self.version = self._handshake.version
-        self._subscriptions = Subscriptions(self._peer, self._limits, self.version, self._instance, self._handshake.client_id)
+        client_id = self._handshake.client_id
+        self._subscriptions = Subscriptions(self._peer, self._limits, self.version, self._instance, self._temporaries, client_id)
         self._phase = Phase.LOGGING_IN
         commands.append(login)
 

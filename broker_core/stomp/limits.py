@@ -40,8 +40,6 @@ class Limits:
     """Their octets (R20)."""
     subscriber_unconfirmed_factor: int = 16
     """A connection with subscriptions cannot be paused, its ACKs would stay unread: it may go so many times further, then ERROR (R20)."""
-    kinds: frozenset[str] = frozenset(("queue", "topic"))
-    """Destinations that are offered."""
     connect_ms_max: int = 30_000
     """From the opened socket to CONNECT."""
     heart_beat_ms_min: int = 1000

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
 from functools import lru_cache
+from typing import TYPE_CHECKING
 
 from broker_core.engine import address as addresses
 from broker_core.engine.address import is_topic
@@ -20,6 +21,9 @@ from broker_core.engine.subscription import EVERYTHING, Filter
 from .escaping import canonical, header_line, read_canonical
 from .limits import Limits
 from .sections import Malformed
+
+if TYPE_CHECKING:
+    from .temporaries import Temporaries
 
 RELIABILITIES = {
     "best-effort": Reliability.BEST_EFFORT,
@@ -55,30 +59,26 @@ def address_of(destination: str) -> str:
     else:
         address, kind = f"queue/{destination}", "queue"
     if not addresses.is_valid(address):
-        raise Malformed(f"destination {quoted(destination)} is not valid: {Refusal.INVALID_DESTINATION.value}")
+        raise invalid(destination)
     return address
 
 
-def _served(destination: str, kinds: frozenset[str]) -> str:
-    """Its address, if destinations of its kind are offered."""
-    address = address_of(destination)
-    if address.partition("/")[0] not in kinds:
-        offered = " and ".join(f"{kind}s" for kind in sorted(kinds))
-        raise Malformed(f"destination {quoted(destination)} is not supported yet: only {offered} are")
-    return address
+def invalid(destination: str) -> Malformed:
+    return Malformed(f"destination {quoted(destination)} is not valid: {Refusal.INVALID_DESTINATION.value}")
 
 
 # -- SEND ---------------------------------------------------------------------------------------------------------------------------
-def outgoing(headers: dict[str, str], lines: bytes | None, client_id: str, kinds: frozenset[str]) -> tuple[str, Header]:
-    """The address and the shared part of messages sent with these headers, whose `lines` are given if they are in canonical form already.
-    Raises Malformed, naming header and value."""
+def outgoing(headers: dict[str, str], lines: bytes | None, client_id: str, temporaries: Temporaries) -> tuple[str, Header, str]:
+    """The address and the shared part of messages sent with these headers, whose `lines` are given if they are in canonical form already; and the
+    address of the sender's temporary destination that is to take replies, if that is where it wants them. Raises Malformed, naming header and value."""
     destination = headers.get("destination")
     if destination is None:
         raise Malformed("SEND needs header destination")
-    address = _served(destination, kinds)
+    address = temporaries.address_of(destination)
+    headers, replies = temporaries.reply_to(headers)
     if "delay" in headers:
         raise Malformed("header delay of SEND is not supported yet")
-    if lines is None or not BROKERS_OWN.isdisjoint(headers):
+    if lines is None or replies or not BROKERS_OWN.isdisjoint(headers):
         lines = canonical({name: value for name, value in headers.items() if name not in BROKERS_OWN})
     header = Header(
         lines,
@@ -88,7 +88,7 @@ def outgoing(headers: dict[str, str], lines: bytes | None, client_id: str, kinds
         Encoding.STOMP,
         client_id=client_id,
     )
-    return address, header
+    return address, header, replies
 
 
 def _priority(value: str) -> int:
@@ -159,12 +159,12 @@ CONSUMER_PRIORITIES = ("consumer-priority", "activemq.priority", "x-priority")
 """Artemis's and ours, ActiveMQ's, RabbitMQ's."""
 
 
-def subscribing(headers: dict[str, str], limits: Limits, client_id: str) -> Subscribe:
+def subscribing(headers: dict[str, str], limits: Limits, client_id: str, temporaries: Temporaries) -> Subscribe:
     """Raises Malformed, naming header and value."""
     destination = headers.get("destination")
     if destination is None:
         raise Malformed("SUBSCRIBE needs header destination")
-    address = _served(destination, limits.kinds)
+    address = temporaries.address_of(destination)
     on_topic = is_topic(address)
     if flag(headers, "browser"):
         raise Malformed("header browser of SUBSCRIBE is not supported yet")

@@ -20,6 +20,8 @@ WITH_BODY = frozenset(("SEND", "MESSAGE", "ERROR"))
 UNESCAPED = frozenset(("CONNECT", "STOMP", "CONNECTED"))
 """Frames whose headers are not escaped, so that a 1.0 peer understands them. STOMP is to be handled as CONNECT is."""
 
+TEMPORARY = b"/temp-"
+"""How the names of temporary destinations begin, in whatever header."""
 COMMAND_OCTETS_MAX = 16
 """The longest command, UNSUBSCRIBE, has 11. Anything longer is another protocol and is refused before its first line ends."""
 
@@ -80,16 +82,19 @@ class Sections:
         self._prepare = prepare
         self._known: dict[bytes, Section] = {}
         self._known_max = limits.sections_max
+        self._own: dict[bytes, Section] = {}
+        """Sections that name a temporary destination: they mean another one on every connection."""
         self.whole: dict[bytes, tuple[Section, int]] = {}
         """SEND sections, less their receipt, that came before with the same content-length: what of_send gave for them."""
 
     def share(self, memory: SectionMemory) -> None:
-        """Remember with others; only if what `prepare` makes depends on nothing but the section and the version."""
+        """Remember with others; only if what `prepare` makes depends on nothing but the section and the version. What names a temporary destination
+        is still remembered here alone."""
         self._known, self.whole = memory.tables(self.version)
         self._known_max = memory.sections_max
 
     def forget(self) -> None:
-        self._known, self.whole, self._known_max = {}, {}, self._limits.sections_max
+        self._known, self._own, self.whole, self._known_max = {}, {}, {}, self._limits.sections_max
 
     def read(self, buffer: bytes, position: int) -> tuple[Section, bytes | None, int, int] | None:
         """The section that starts at `position`, SEND's receipt, the content-length, and where the body starts; None: not complete yet."""
@@ -161,7 +166,8 @@ class Sections:
 
     def _section(self, block: bytes, receipt: bytes | None) -> Section:
         """What it says besides receipt, length and transaction, met before or new."""
-        section = self._known.get(block)
+        known, known_max = (self._known, self._known_max) if TEMPORARY not in block else (self._own, self._limits.sections_max)
+        section = known.get(block)
         if section is None:
             command, headers = self._parse(block, receipt)
             headers.pop("content-length", None)
@@ -180,9 +186,9 @@ class Sections:
                 # Without the headers: 1 KiB of lines of one letter would be 40 KiB of strings to remember.
                 section = Section(command, {}, prepared)
             if len(block) <= self._limits.section_octets_max:
-                if len(self._known) >= self._known_max:
-                    self._known.clear()
-                self._known[block] = section
+                if len(known) >= known_max:
+                    known.clear()
+                known[block] = section
         return section
 
     def _cut(self, block: bytes, name: bytes) -> tuple[bytes, bytes | None]:

@@ -18,6 +18,7 @@ from .limits import Limits
 from .link import Link
 from .mapping import Acknowledge, quoted, subscribing, subscription_name
 from .sections import Malformed, on_wire
+from .temporaries import Temporaries
 from .tokens import Receipt, Unsubscribed
 
 LINKS_PER_PEER = 65536
@@ -29,9 +30,10 @@ DIGITS_MAX = 18
 class Subscriptions:
     """Keyed three ways: by the client's id, by our number in the ack header, by the engine's link."""
 
-    def __init__(self, peer: int, limits: Limits, version: str, instance: str, client_id: str = "") -> None:
+    def __init__(self, peer: int, limits: Limits, version: str, instance: str, temporaries: Temporaries, client_id: str = "") -> None:
         self._peer = peer
         self._client_id = client_id
+        self._temporaries = temporaries
         self._limits = limits
         self._version = version
         self._instance = instance
@@ -54,7 +56,7 @@ class Subscriptions:
 
     # -- opening and closing ------------------------------------------------------------------------------------------------------------
     def subscribe(self, headers: dict[str, str], token: Receipt | None) -> Attach:
-        wanted = subscribing(headers, self._limits, self._client_id)
+        wanted = subscribing(headers, self._limits, self._client_id, self._temporaries)
         subscription = headers.get("id")
         if subscription is None and self._version != "1.0":
             raise Malformed("SUBSCRIBE needs header id")

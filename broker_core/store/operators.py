@@ -34,9 +34,10 @@ _COLUMNS = (
     "destination", "address", "depth", "octets", "consumers", "unsettled", "accepted", "settled", "dead", "expired", "redelivered", "oldest_at", "state",
 )
 _FORGET = """
-DELETE FROM surety.destination_statistics s WHERE shard = %s AND NOT EXISTS
+DELETE FROM surety.destination_statistics s WHERE shard = %s AND at < (SELECT acquired_at FROM surety.lease l WHERE l.shard = s.shard) AND NOT EXISTS
     (SELECT FROM surety.destination d WHERE d.shard = s.shard AND d.destination = s.destination AND d.destroyed_at IS NULL)
 """
+_FORGET_ENDED = "DELETE FROM surety.destination_statistics WHERE shard = %s AND destination = ANY(%s::int4[])"
 _STATUS = """
 INSERT INTO surety.node_status AS s (shard, node, epoch, role, started_at, at, listeners, metrics)
 VALUES (%s, %s, %s, %s, to_timestamp(%s), clock_timestamp(), %s, %s)
@@ -68,8 +69,13 @@ class OperatorTables:
         await self._execute(_STATISTICS, [self._shard, *columns])
 
     async def forget_destroyed(self) -> None:
-        """Statistics of destinations that are no more. At the start of a term only: sums over all rows are counters, which may begin anew then."""
+        """Statistics of destinations that are no more, of temporary ones of earlier terms among them. At the start of a term only: sums over all
+        rows are counters, which may begin anew then."""
         await self._execute(_FORGET, [self._shard])
+
+    async def forget_ended(self, destinations: Sequence[int]) -> None:
+        """Statistics of temporary destinations, which are no part of any sum: thousands may come and go in an hour."""
+        await self._execute(_FORGET_ENDED, [self._shard, list(destinations)])
 
     async def write_status(self, node: str, epoch: int, role: str, started_at: float, listeners: dict[str, bool], metrics: dict[str, Any]) -> None:
         """`started_at`: seconds since the epoch."""

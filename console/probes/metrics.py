@@ -46,9 +46,11 @@ NODE = {
     "messages_stored_total": "Messages written since the node took the lease.",
     "segments": "Segments of stored messages.",
     "sends_waiting_for_space": "Sends that wait for disk space.",
+    "sends_to_ended_temporary_destinations_total": "Sends confirmed and dropped, as the connection that waited for them was gone.",
     "space_free_octets": "Free space on the database's disk.",
     "space_database_octets": "Size of the database, if SURETY_DATABASE_OCTETS_MAX limits it.",
     "space_low": "1 while producers wait for disk space.",
+    "temporary_destinations": "Temporary destinations, of all connections.",
     "synchronous_commits_total": "Group commits that waited for the disk.",
 }
 """What the node's metrics mean. One that is not named here is exported all the same."""

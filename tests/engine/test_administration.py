@@ -202,7 +202,6 @@ def test_automatic_destinations_are_reaped_when_idle_and_empty_for_long() -> Non
     [
         ("queue/", Refusal.INVALID_DESTINATION),
         ("a", Refusal.INVALID_DESTINATION),
-        ("temp-topic/a", Refusal.NOT_SUPPORTED),
         ("queue/mq.x", Refusal.NO_SUCH_DESTINATION),
     ],
 )

@@ -14,10 +14,11 @@ from broker_core.stomp.connection import BodyPart, Connection, Event
 from broker_core.stomp.frames import ACK_BY_ID, PART, Parser
 from broker_core.stomp.limits import Limits
 from broker_core.stomp.login import Login
-from broker_core.stomp.sections import CLIENT_COMMANDS, SERVER_COMMANDS, Malformed
+from broker_core.stomp.sections import CLIENT_COMMANDS, SERVER_COMMANDS, Malformed, SectionMemory
 
 PEER = 7
 INSTANCE = "node1"
+SESSION = f"{INSTANCE}-1-{PEER}"
 LINK = PEER * 65536 + 1
 """The engine's number of a connection's first subscription."""
 Cut = Callable[[bytes], list[bytes]]
@@ -80,12 +81,15 @@ def refusal(octets: bytes, cut: Cut, version: str = "1.2", limits: Limits | None
 class Client:
     """One client and the machine that serves it."""
 
-    def __init__(self, version: str = "1.2", cut: Cut = whole, limits: Limits | None = None) -> None:
+    def __init__(
+        self, version: str = "1.2", cut: Cut = whole, limits: Limits | None = None, memory: SectionMemory | None = None, session: str = SESSION
+    ) -> None:
         self.version = version
+        self.session = session
         self.cut = cut
         self.now = 1_000_000
         self.limits = limits if limits is not None else Limits()
-        self.machine = Connection(PEER, self.limits, "Surety/0.1.0", INSTANCE, self.now)
+        self.machine = Connection(PEER, self.limits, "Surety/0.1.0", INSTANCE, self.now, memory)
         self._reader = Parser(Limits(), SERVER_COMMANDS)
 
     def says(self, octets: bytes) -> list[Event]:
@@ -99,7 +103,7 @@ class Client:
         accept = b"" if self.version == "1.0" else b"accept-version:%b\n" % self.version.encode()
         events = self.says(b"CONNECT\n%bhost:/\nlogin:guest\npasscode:secret\n%b\n\0" % (accept, headers))
         assert [type(event) for event in events] == [Login], self.machine.close_reason
-        events = self.machine.accept("guest", "session-1", self.now)
+        events = self.machine.accept("guest", self.session, self.now)
         (connected,) = self.hears()
         assert connected.command == "CONNECTED" and connected.headers["version"] == self.version
         return events

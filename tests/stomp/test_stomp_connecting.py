@@ -112,7 +112,7 @@ def test_the_login_is_handed_out_as_it_was_written(command: str, cut: Cut) -> No
 def test_connected_names_version_server_session_and_heart_beat() -> None:
     client = Client(limits=Limits(heart_beat_ms_min=2000))
     client.says(b"CONNECT\naccept-version:1.2\nhost:/\n\n\0")
-    assert client.machine.accept("guest", "s-1", client.now) == [Open(7, "guest", "")]
+    assert client.machine.accept("guest", "s-1", client.now) == [Open(7, "guest", "", "s-1")]
     assert client.octets() == b"CONNECTED\nversion:1.2\nserver:Surety/0.1.0\nsession:s-1\nheart-beat:2000,2000\n\n\0"
 
 
@@ -122,7 +122,7 @@ def test_what_was_sent_after_connect_waits_for_the_verdict(cut: Cut) -> None:
     assert [type(event) for event in client.says(octets)] == [Login]
     assert client.machine.wants_pause
     opened, *sends = client.machine.accept("guest", "s", client.now)
-    assert opened == Open(7, "guest", "me")
+    assert opened == Open(7, "guest", "me", "s")
     assert [(send.address, send.message.body, send.message.header.client_id) for send in sends] == [
         ("queue/a", b"x", "me"),
         ("queue/b", b"y", "me"),
