@@ -41,6 +41,11 @@ class Intake:
         self.busy = False
         """Whatever comes must wait its turn here."""
 
+    @property
+    def amid_body(self) -> bool:
+        """Parts of a large body are here and its Send is not: whatever comes next is that, and needs the body's number."""
+        return self._body is not None
+
     def take(self, events: Iterable[Event]) -> None:
         self._events.extend(events)
         if self._working is None:

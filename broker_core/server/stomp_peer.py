@@ -81,7 +81,7 @@ class StompPeer(asyncio.Protocol):
         events = self._connection.receive_data(data, self._node.clock.now())
         if events:
             kinds = set(map(type, events))
-            if self._intake.busy or Login in kinds or BodyPart in kinds:
+            if self._intake.busy or self._intake.amid_body or Login in kinds or BodyPart in kinds:
                 self._intake.take(events)
             else:
                 self._submit(cast("list[Command]", events))

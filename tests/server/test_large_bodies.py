@@ -10,6 +10,7 @@ from broker_core.engine import Limits
 from broker_core.engine.commands import Control
 from broker_core.engine.destination import Settings
 from broker_core.server import large_bodies
+from broker_core.stomp.frames import serialise
 from broker_core.store import CommitLost
 from broker_core.store.memory_tables import Fault
 
@@ -138,6 +139,28 @@ def test_the_body_is_stored_before_its_message_and_frames_behind_it_keep_their_o
         assert [body for command, _, body in frames if command == "MESSAGE"] == [b"before", LARGE, b"after"]
         (_epoch, chunks), = broker.database.tables.bodies.values()
         assert b"".join(chunks) == LARGE
+        await broker.end()
+
+    run(story())
+
+
+@pytest.mark.parametrize("cut", [1, 2, 5_000], ids=lambda cut: f"the_last_{cut}_octets_late")
+@pytest.mark.parametrize("transaction", [(), (("transaction", "t"),)], ids=["plain", "transacted"])
+def test_a_body_whose_end_comes_late_is_whole(run: Run, cut: int, transaction: tuple[tuple[str, str], ...]) -> None:
+    """Its parts are with the store when nothing but its end, and no part with it, arrives."""
+
+    async def story() -> None:
+        broker = await Broker(**SIZES).start()
+        client = await broker.client("q")
+        client.say("BEGIN", ("transaction", "t"))
+        frame = serialise("SEND", [("destination", "/queue/q"), ("content-length", str(len(LARGE))), ("receipt", "1"), *transaction], LARGE)
+        client.octets(frame[:-cut])
+        await turns(200)
+        client.octets(frame[-cut:])
+        client.say("COMMIT", ("transaction", "t"))
+        await turns(200)
+        assert not broker.running.done()
+        assert [body for command, _, body in client.take() if command == "MESSAGE"] == [LARGE]
         await broker.end()
 
     run(story())
