@@ -56,16 +56,22 @@ def _room(shard: Shard, link: Link) -> int:
 
 
 def _foremost(subscription: Subscription) -> Cursor | None:
-    """The cursor to deliver from: of the highest priority that has anything; between stored and volatile the older message."""
-    found: Cursor | None = None
+    """The cursor to deliver from: of the highest priority that has anything, between stored and volatile the older message. While what comes first
+    is being read, lower priorities wait: highest first holds for what is on disk, too."""
     if len(subscription.order) == 1:  # nearly always
         cursor = subscription.order[0]
         return cursor if cursor.returned or (cursor.ready and not cursor.missing) else None
+    found: Cursor | None = None
+    foremost = -1
     for cursor in subscription.order:
-        if found is not None and cursor.priority < found.priority:
+        if cursor.priority < foremost:
             break
-        if cursor.deliverable and (found is None or cursor.head.sequence < found.head.sequence):
-            found = cursor
+        if cursor.deliverable:
+            foremost = cursor.priority
+            if found is None or cursor.head.sequence < found.head.sequence:
+                found = cursor
+        elif cursor.is_behind:
+            foremost = cursor.priority
     return found
 
 

@@ -46,7 +46,8 @@ def check_links(shard: Shard, subscription: Subscription) -> None:
     if subscription.destination.state & Direction.CONSUMERS:
         return
     if any(_may_receive(shard, link) and is_eligible(link) for link in subscription.links.values()):
-        waiting = [lane_name(cursor) for cursor in subscription.order if cursor.deliverable]
+        read = max((cursor.priority for cursor in subscription.order if cursor.is_behind and not cursor.deliverable), default=-1)
+        waiting = [lane_name(cursor) for cursor in subscription.order if cursor.deliverable and cursor.priority >= read]
         assert not waiting, f"{waiting} could be delivered and were not"
 
 

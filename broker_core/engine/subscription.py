@@ -132,6 +132,12 @@ class Cursor:
         return 0 if self.missing else len(self.ready) - self.stale
 
     @property
+    def is_behind(self) -> bool:
+        """What it would deliver next is on disk only."""
+        tail = self.lane.tail
+        return bool(self.missing) or (self.loaded < tail and self.progress.floor < tail)
+
+    @property
     def head(self) -> Message:
         """The message to leave next; only if any is deliverable."""
         lowest, returned = self.lowest, self.returned

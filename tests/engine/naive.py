@@ -43,7 +43,10 @@ class NaiveBroker:
 
     def may_go_first(self, message: NaiveMessage) -> bool:
         """Nothing of its lane that never left, nor of a higher priority, waits before it."""
-        lane = [m for m in self.waiting() if (m.priority, m.stored) == (message.priority, message.stored)]
+        waiting = self.waiting()
+        if any(other.priority > message.priority for other in waiting):
+            return False
+        lane = [m for m in waiting if (m.priority, m.stored) == (message.priority, message.stored)]
         return message.left or all(other.order >= message.order or other.left for other in lane)
 
     def eligible(self) -> list[NaiveLink]:

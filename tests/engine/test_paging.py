@@ -202,3 +202,38 @@ def test_reads_for_a_peer_that_left_harm_nobody() -> None:
     bench.flush()
     bench.attach(2, peer=2, credit=100)
     assert len(bench.engine.shard.links[2].unsettled) == 8
+
+
+def test_a_lower_priority_waits_while_a_page_of_a_higher_one_is_read() -> None:
+    bench = Bench(slow=True, **TINY)
+    for high, low in zip(names(10), names(3, 10), strict=False):
+        bench.send(high, priority=9)
+        bench.send(low, priority=1)
+    for name in names(7, 3):
+        bench.send(name, priority=9)
+    got = bench.attach()
+    while bench.reads:
+        bench.read(1)
+        got += bench.bodies(bench.flush())
+    assert got == names(13)
+
+
+def test_a_lower_priority_waits_for_a_higher_one_that_came_back_and_is_read_again() -> None:
+    bench = Bench(slow=True)
+    bench.send("high", priority=9)
+    bench.attach(credit=1)
+    bench.send("low", priority=1)
+    assert bench.bodies(bench.settle(1, outcome=Outcome.RELEASED)) == []
+    bench.read()
+    assert bench.bodies(bench.flush()) == ["high"]
+
+
+def test_no_priority_waits_for_one_whose_messages_on_disk_are_all_settled() -> None:
+    bench = Bench(**TINY)
+    for name in names(10):
+        bench.send(name, priority=9)
+    bench.send("low", priority=1)
+    bench.attach(credit=1)
+    bench.control("purge", QUEUE)
+    bench.send("low again", priority=1)
+    assert bench.bodies(bench.settle(1)) == ["low again"]
