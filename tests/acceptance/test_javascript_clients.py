@@ -7,26 +7,25 @@ import re
 import shutil
 import subprocess
 from collections.abc import Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
+from tests.acceptance.programs import Playing, played
 from tests.support.service import Service
-
-Done = subprocess.CompletedProcess[str]
 
 FOLDER = Path(__file__).with_name("javascript")
 INSTALL_SECONDS_MAX = 300
-SCENARIO_SECONDS_MAX = 60
-AT_ONCE = 6
 
 
 def scenarios(module: str) -> list[str]:
     return re.findall(r"^export async function (\w+)", (FOLDER / module).read_text(), re.MULTILINE)
 
 
-PLAYED = {"stompjs": [*scenarios("scenarios.mjs"), *scenarios("refusals.mjs")], "stompit": scenarios("scenarios.mjs")}
+PLAYED = [
+    *(("stompjs", scenario) for scenario in [*scenarios("scenarios.mjs"), *scenarios("refusals.mjs")]),
+    *(("stompit", scenario) for scenario in scenarios("scenarios.mjs")),
+]
 
 
 @pytest.fixture(scope="module")
@@ -44,24 +43,17 @@ def packages() -> None:
 
 
 @pytest.fixture(scope="module")
-def playing(packages: None, service: Service) -> Iterator[dict[tuple[str, str], Future[Done]]]:
-    """Several at once: most of their time is waiting for what must not come."""
-
-    def play(client: str, scenario: str) -> Done:
-        return subprocess.run(
-            ["node", "play.mjs", str(service.stomp_port), client, f"{client}.{scenario}", scenario],
-            cwd=FOLDER, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=SCENARIO_SECONDS_MAX,
-        )  # fmt: skip
-
-    with ThreadPoolExecutor(AT_ONCE) as pool:
-        yield {(client, scenario): pool.submit(play, client, scenario) for client, played in PLAYED.items() for scenario in played}
-        pool.shutdown(cancel_futures=True)
+def playing(packages: None, service: Service) -> Iterator[Playing]:
+    commands = {
+        f"{client} {scenario}": ["node", "play.mjs", str(service.stomp_port), client, f"{client}.{scenario}", scenario] for client, scenario in PLAYED
+    }
+    with played(commands, FOLDER) as running:
+        yield running
 
 
-@pytest.mark.parametrize(("client", "scenario"), [(client, scenario) for client, played in PLAYED.items() for scenario in played])
-def test_an_application_for_javascript_works(playing: dict[tuple[str, str], Future[Done]], client: str, scenario: str) -> None:
-    done = playing[client, scenario].result()
-    assert done.returncode == 0, done.stdout
+@pytest.mark.parametrize(("client", "scenario"), PLAYED)
+def test_an_application_for_javascript_works(playing: Playing, client: str, scenario: str) -> None:
+    assert playing[f"{client} {scenario}"].result() == ""
 
 
 def test_the_lock_file_names_no_host() -> None:
