@@ -4,62 +4,19 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Callable
-from typing import Any
 
+from tests.bench.comparison import compare
+from tests.bench.dawdlers import dawdlers
 from tests.bench.deep import deep
 from tests.bench.endurance import endurance
 from tests.bench.large import Large
-from tests.bench.peer import QUORUM, RabbitMQ
-from tests.bench.run import MIB, Bench, Row
-from tests.support.service import Service
+from tests.bench.priorities import priorities
+from tests.bench.run import Bench, Row
+from tests.bench.topics import inactive, selectors, topic
 
 MANY_QUEUES = 10_000
 MIXED_RATE = 5_000
 MIXED_P99_MS = 100
-
-
-def header_of(broker: Service | RabbitMQ) -> dict[str, str]:
-    """What makes the peer's queue as safe as ours."""
-    return {"header": QUORUM} if isinstance(broker, RabbitMQ) else {}
-
-
-def compare(
-    bench: Bench,
-    title: str,
-    options: dict[str, object],
-    *,
-    ratio: float,
-    aim: str,
-    assured: bool,
-    figure: Callable[[dict[str, Any]], float],
-    unit: str = "msg/s",
-    lower_is_better: bool = False,
-) -> list[Row]:
-    notes: list[str] = []
-    real = True
-
-    def measure(broker: Service | RabbitMQ) -> float:
-        nonlocal real
-        # The peer may deliver a message twice (RabbitMQ 3.10 does now and then when each is acknowledged singly); ours may not.
-        chosen = options | (header_of(broker) if assured else {}) | ({"exact": 0} if isinstance(broker, RabbitMQ) else {})
-        if broker is not bench.ours:
-            return figure(bench.timed(broker, **chosen))
-        report, durability = bench.measured(lambda: bench.timed(broker, **chosen))
-        if assured:
-            real = real and durability.flushes >= durability.commits > 0
-            notes[:] = [str(durability)]
-            if report["confirm_ms"]:
-                notes.append(f"confirm p50 {report['confirm_ms']['p50']:.2f} ms, p99 {report['confirm_ms']['p99']:.2f} ms")
-        return figure(report)
-
-    ours, peer = bench.alternate(measure)
-    notes.append(f"node {bench.ours.resident_octets('node', peak=True) / MIB:.0f} MiB at most")
-    reached = None
-    if peer:
-        part = statistics.median(ours) / statistics.median(peer)
-        reached = (1 / part if lower_is_better else part) >= ratio
-    must = "not slower" if lower_is_better else f"{ratio:g} x"
-    return [Row(title, unit, ours, must, reached if real else False, aim, peer, notes, decimals=2 if lower_is_better else 0)]
 
 
 def assured(bench: Bench) -> list[Row]:
@@ -112,6 +69,19 @@ def express(bench: Bench) -> list[Row]:
     )
 
 
+def transactions(bench: Bench) -> list[Row]:
+    """Message for message: each brings the broker three frames for a send's one in ten, and is confirmed as a whole."""
+    return compare(
+        bench,
+        "transactions of 10 messages, confirmed, window 100",
+        {"transaction": 10},
+        ratio=1.5,
+        aim="",
+        assured=True,
+        figure=lambda report: report["sent_rate"],
+    )
+
+
 def many(bench: Bench) -> list[Row]:
     """Many queues against one, everything else equal; no peer."""
     one, all_queues = [], []
@@ -144,6 +114,13 @@ CASES: dict[str, Callable[[Bench], list[Row]]] = {
     "individual": individual,
     "confirm": confirm,
     "express": express,
+    "transactions": transactions,
+    "topic": topic,
+    "inactive": inactive,
+    "selectors": selectors,
+    "dawdlers-queue": lambda bench: dawdlers(bench, "queue"),
+    "dawdlers-topic": lambda bench: dawdlers(bench, "topic"),
+    "priorities": priorities,
     "deep": deep,
     "many": many,
     "endurance": lambda bench: endurance(bench, "plain"),

@@ -65,6 +65,12 @@ def commit() -> str:
     return done.stdout.strip() if done.returncode == 0 else "unknown"
 
 
+def processor_seconds(service: Service, role: str = "node") -> float:
+    """What the role's process has taken of the processors since its start."""
+    fields = Path(f"/proc/{service.await_pid(role)}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
 @dataclass(slots=True)
 class Durability:
     """What one run cost the database. The confirmations are real if the log was flushed at least once a group commit."""

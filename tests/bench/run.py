@@ -52,8 +52,9 @@ class Bench:
     """1: the counts and minutes of the table; less for a try."""
 
     def load(self, broker: Service | RabbitMQ, **options: object) -> dict[str, Any]:
-        """One run of tests.bench.load on a new queue, unless `dest` names one. Raises RuntimeError with what it said if it fails."""
-        chosen = {"port": broker.stomp_port, "dest": f"/queue/bench.{next(_numbers)}", "json": 1} | options
+        """One run of tests.bench.load on a new queue or topic, unless `dest` names one. Raises RuntimeError with what it said if it fails."""
+        kind = "topic" if options.get("durable") or options.get("selectors") else "queue"
+        chosen = {"port": broker.stomp_port, "dest": f"/{kind}/bench.{next(_numbers)}", "json": 1} | options
         arguments = [f"--{name}={value}" for name, value in chosen.items()]
         done = subprocess.run([sys.executable, "-m", "tests.bench.load", *arguments], cwd=REPOSITORY, capture_output=True, text=True)
         if done.returncode != 0:
