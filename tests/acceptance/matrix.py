@@ -95,7 +95,9 @@ class Trial:
 
     # -- steps ----------------------------------------------------------------------------------------------------------------------
     def open(self) -> None:
-        """A consumer comes."""
+        """A consumer comes, or comes back after the broker has hung up."""
+        if self.consumer is not None:
+            self.consumer.close()
         identity = {"client-id": self.destination} if self.durable else {}
         self.consumer = reconnect(self.service.stomp_port, RETURN_SECONDS_MAX, headers=identity)
         subscribe = {"id": "1", "destination": self.destination, "ack": "client-individual"}
