@@ -7,7 +7,7 @@ from collections import deque
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
 
 from broker_core.engine.commands import Begin, Command, CreateTemporary, End, Send, Settle, Transacted
-from broker_core.engine.message import StoredBody
+from broker_core.stomp.outbox import Piece
 from broker_core.store import SpaceExhausted, Store
 
 PARTS_WAITING = 2
@@ -86,11 +86,10 @@ class OutgoingBodies:
     takes effect when it has: else the store could drop the body in the middle of the frame, which then could not end.
     """
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: Store, peer: int) -> None:
         self._store = store
-        self._pieces: deque[bytes | StoredBody] = deque()
-        self._presettled: deque[tuple[StoredBody, Settle]] = deque()
-        """Bodies that count as acknowledged when they have left, in the order in which they leave."""
+        self._peer = peer
+        self._pieces: deque[Piece] = deque()
         self._held: list[Command] = []
         self._octets = 0
         """Of the receipts that they ask for, and of the sends among them."""
@@ -105,12 +104,8 @@ class OutgoingBodies:
         """The client asks for ever more before it reads."""
         return len(self._held) > HELD_MAX or self._octets > HELD_OCTETS_MAX
 
-    def append(self, piece: bytes | StoredBody) -> None:
+    def append(self, piece: Piece) -> None:
         self._pieces.append(piece)
-
-    def presettle(self, body: StoredBody, settle: Settle) -> None:
-        """Yield `settle` when the body has left."""
-        self._presettled.append((body, settle))
 
     def hold(self, commands: Sequence[Command]) -> list[Command]:
         """Keep what may concern deliveries until `release`; returns the rest: sends, and what a transaction takes down of them."""
@@ -136,13 +131,14 @@ class OutgoingBodies:
         self._pieces.clear()
 
     async def chunks(self) -> AsyncGenerator[bytes | Settle, None]:
-        """All that waits, in order, also what is appended meanwhile; behind a body the Settle that it is due, if any. Raises BodyMissing."""
+        """All that waits, in order, also what is appended meanwhile; behind a body the Settle that is due for it, if any. Raises BodyMissing."""
         while self._pieces:
             piece = self._pieces.popleft()
             if isinstance(piece, bytes):
                 yield piece
                 continue
-            async for chunk in self._store.read_body(piece.body):
+            async for chunk in self._store.read_body(piece.stored.body):
                 yield chunk
-            if self._presettled and self._presettled[0][0] is piece:
-                yield self._presettled.popleft()[1]
+            if piece.presettled is not None:
+                link, tag = piece.presettled
+                yield Settle(self._peer, link, [tag])

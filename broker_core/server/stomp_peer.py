@@ -9,7 +9,7 @@ from typing import Any, cast
 
 from broker_core.engine.commands import Command, Settle, Start, Stop
 from broker_core.engine.effects import Confirmed, Delivered, Output
-from broker_core.engine.message import VOLATILE, StoredBody
+from broker_core.engine.message import VOLATILE
 from broker_core.stomp.login import Login
 from broker_core.stomp.connection import BodyPart, Connection, Event
 from broker_core.store import BodyMissing
@@ -46,7 +46,7 @@ class StompPeer(asyncio.Protocol):
         """Empty: not logged in."""
         self._timer: asyncio.TimerHandle | None = None
         self._intake = Intake(node, self._connection, self._log_in, self._submit, self._worked_off)
-        self._outgoing = OutgoingBodies(node.store)
+        self._outgoing = OutgoingBodies(node.store, self._number)
         self._streaming: asyncio.Task[None] | None = None
         self._writable = asyncio.Event()
         self._writable.set()
@@ -189,7 +189,6 @@ class StompPeer(asyncio.Protocol):
     # -- from the engine ----------------------------------------------------------------------------------------------------------------
     def deliver(self, outputs: list[Output]) -> None:
         self._connection.send(outputs, self._node.clock.now())
-        self._note_presettled(outputs)
         if not self._writable.is_set():
             self._unread += sum(_receipt_octets(output.token) for output in outputs if output.__class__ is Confirmed)
         self._flush()
@@ -203,13 +202,6 @@ class StompPeer(asyncio.Protocol):
                         else:
                             message.body = None
         self._regulate()
-
-    def _note_presettled(self, outputs: list[Output]) -> None:
-        for output in outputs:
-            if output.__class__ is Delivered and self._connection.is_presettled(output.link):
-                for tag, message in enumerate(output.messages, output.tag):
-                    if message.body.__class__ is StoredBody:
-                        self._outgoing.presettle(message.body, Settle(self._number, output.link, [tag]))
 
     def _flush(self) -> None:
         """Write what the machine has to say; behind a body that is being streamed it waits."""

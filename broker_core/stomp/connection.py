@@ -8,7 +8,7 @@ from enum import Enum
 
 from broker_core.engine.commands import Begin, Command, CreateTemporary, End, Open, PeerLost, Send, Sync, Transacted
 from broker_core.engine.effects import Confirmed, Delivered, Detached, Outcome, Output, Refused
-from broker_core.engine.message import Header, Message, StoredBody
+from broker_core.engine.message import Header, Message
 from broker_core.engine.refusal import Refusal
 
 from .escaping import VERSIONS, escape
@@ -18,7 +18,7 @@ from .heartbeat import HeartBeat
 from .limits import Limits
 from .login import Login, NoCommonVersion
 from .mapping import outgoing
-from .outbox import Outbox
+from .outbox import Outbox, Piece
 from .refusals import REFUSALS, error_frame, sentences
 from .sections import CLIENT_COMMANDS, Malformed, Section, SectionMemory, on_wire
 from .subscriptions import Subscriptions
@@ -94,10 +94,6 @@ class Connection:
         """Octets received and held."""
         return self._parser.kept_octets + len(self._handshake.early)
 
-    def is_presettled(self, link: int) -> bool:
-        """It is open, and its deliveries count as acknowledged once they have left (ack:auto)."""
-        return self._subscriptions.is_presettled(link)
-
     def next_deadline(self) -> int | None:
         """The instant at which tick is due; None: no timer needed."""
         if self._phase is Phase.WAITING:
@@ -106,8 +102,8 @@ class Connection:
             return self._heart.next_deadline()
         return None
 
-    def data_to_send(self) -> list[bytes | StoredBody]:
-        """What to write, in order; a StoredBody means its octets, read from the store. Not given twice."""
+    def data_to_send(self) -> list[Piece]:
+        """What to write, in order; a LargeBody means its octets, read from the store. Not given twice."""
         return self._out.take() if self._out else []
 
     # -- from the socket ----------------------------------------------------------------------------------------------------------------

@@ -8,6 +8,7 @@ from broker_core.engine.message import Encoding, Message, StoredBody
 
 from .escaping import escape, for_version, header_line
 from .mapping import Acknowledge, annotation_lines
+from .outbox import LargeBody, Piece
 
 
 class Link:
@@ -28,6 +29,8 @@ class Link:
         self.cumulative = acknowledge is Acknowledge.CLIENT
         self.presettled = acknowledge is Acknowledge.AUTO
         self.on_topic = False
+        self.closing = False
+        """The engine takes back what has not left."""
         self.delivered = 0
         """The highest tag that was delivered."""
         self.last_settle: Settle | None = None
@@ -48,7 +51,7 @@ class Link:
         )
 
     # -- deliveries ---------------------------------------------------------------------------------------------------------------------
-    def write(self, delivered: Delivered, out: list[bytes | StoredBody]) -> None:
+    def write(self, delivered: Delivered, out: list[Piece]) -> None:
         """Append the MESSAGE frames of consecutive deliveries to `out`. The hot path: one % and one extend per frame; the body is not
         copied here but once, when the pieces are joined (measured: 0.44 us a frame against 0.98 us with the body in the template)."""
         tag, template, acked, plain = delivered.tag, self._template, self._acked, self._version == "1.2"
@@ -73,7 +76,7 @@ class Link:
             self._remember(delivered, self._tags)
         self.delivered = max(self.delivered, tag - 1)
 
-    def _write_special(self, message: Message, tag: int, out: list[bytes | StoredBody]) -> None:
+    def _write_special(self, message: Message, tag: int, out: list[Piece]) -> None:
         """Redelivered, dead, moved, from another protocol, streamed, or to be escaped otherwise."""
         header, body, version = message.header, message.body, self._version
         assert body is not None, "a body that is only in the store must be read before its message is written"
@@ -90,7 +93,12 @@ class Link:
         else:
             lines.append(header_line("destination", self._destination, version).encode())
         lines.append(b"content-length:%d\n\n" % (len(body) if isinstance(body, bytes) else body.size))
-        out.extend((b"\n".join([line for line in lines if line]), body, b"\0"))
+        piece: Piece
+        if isinstance(body, StoredBody):
+            piece = LargeBody(body, (self.link, tag) if self.presettled and not self.closing else None)
+        else:
+            piece = body
+        out.extend((b"\n".join([line for line in lines if line]), piece, b"\0"))
 
     def _message_id(self, message: Message) -> str:
         return message.header.message_id or f"{self._identity}{message.sequence}"

@@ -49,11 +49,6 @@ class Subscriptions:
         """The subscription with the engine's number `link`, also while it is being closed."""
         return self._by_link.get(link)
 
-    def is_presettled(self, link: int) -> bool:
-        """An open subscription with ack:auto; one that is being closed has given back what had not left."""
-        known = self._by_link.get(link)
-        return known is not None and known.presettled and self._by_number.get(b"%d" % known.number) is known
-
     # -- opening and closing ------------------------------------------------------------------------------------------------------------
     def subscribe(self, headers: dict[str, str], token: Receipt | None) -> Attach:
         wanted = subscribing(headers, self._limits, self._client_id, self._temporaries)
@@ -116,6 +111,7 @@ class Subscriptions:
     def _close(self, key: tuple[str, str], link: Link, receipt: bytes | None) -> Detach:
         del self._by_id[key]
         del self._by_number[b"%d" % link.number]
+        link.closing = True
         return Detach(self._peer, link.link, Unsubscribed(link.link, receipt))
 
     def forget(self, link: int) -> None:

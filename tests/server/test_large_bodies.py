@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncIterator
 
 import pytest
 
@@ -202,6 +203,39 @@ def test_a_body_on_its_way_to_an_auto_client_counts_as_acknowledged_only_when_it
         assert [frame[2] for frame in auto.take()] == [LARGE]
         await asyncio.sleep(1)
         assert queue.depth == 0
+        await broker.end()
+
+    run(story())
+
+
+@pytest.mark.parametrize("order", [("auto", "client"), ("client", "auto")], ids=["auto_first", "auto_last"])
+def test_of_two_frames_with_one_body_only_that_of_the_auto_subscription_settles_it(run: Run, monkeypatch: pytest.MonkeyPatch, order: tuple[str, str]) -> None:
+    async def story() -> None:
+        broker = await Broker(**SIZES).start()
+        both, producer = await broker.client(), await broker.client()
+        for ack in order:
+            both.say("SUBSCRIBE", ("id", ack), ("destination", "/topic/t"), ("ack", ack))
+        await turns()
+        auto, _ = sorted(broker.engine.shard.destinations["topic/t"].subscriptions, key=lambda s: not next(iter(s.links.values())).presettled)
+        second = asyncio.Event()
+        read, reading = broker.store.read_body, iter([False, True])
+
+        async def read_body(body: int) -> AsyncIterator[bytes]:
+            if next(reading):
+                await second.wait()
+            async for chunk in read(body):
+                yield chunk
+
+        monkeypatch.setattr(broker.store, "read_body", read_body)
+        producer.say("SEND", ("destination", "/topic/t"), ("content-length", str(len(LARGE))), body=LARGE)
+        await turns(200)
+        await asyncio.sleep(1)
+        assert auto.depth == (order[0] == "client"), "what has not left is not settled"
+        second.set()
+        await turns(200)
+        assert [headers["subscription"] for _, headers, body in both.take() if body == LARGE] == list(order)
+        await asyncio.sleep(1)
+        assert auto.depth == 0
         await broker.end()
 
     run(story())

@@ -14,6 +14,7 @@ from broker_core.stomp.connection import BodyPart, Connection, Event
 from broker_core.stomp.frames import ACK_BY_ID, PART, Parser
 from broker_core.stomp.limits import Limits
 from broker_core.stomp.login import Login
+from broker_core.stomp.outbox import LargeBody
 from broker_core.stomp.sections import CLIENT_COMMANDS, SERVER_COMMANDS, Malformed, SectionMemory
 
 PEER = 7
@@ -111,7 +112,7 @@ class Client:
     def octets(self) -> bytes:
         """What the machine wants to write; of a stored body, its name."""
         pieces = self.machine.data_to_send()
-        return b"".join([b"<body %d>" % piece.body if isinstance(piece, StoredBody) else piece for piece in pieces])
+        return b"".join([b"<body %d>" % piece.stored.body if isinstance(piece, LargeBody) else piece for piece in pieces])
 
     def hears(self) -> list[Frame]:
         self._reader.version = self.machine.version

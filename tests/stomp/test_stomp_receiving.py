@@ -9,6 +9,7 @@ from broker_core.engine.effects import Delivered, Detached, Refused
 from broker_core.engine.message import Encoding, StoredBody
 from broker_core.engine.refusal import Refusal
 from broker_core.stomp.limits import Limits
+from broker_core.stomp.outbox import LargeBody
 from tests.stomp.conversation import LINK, PEER, Cut, connected, message, subscribed
 
 # -- SUBSCRIBE refused --------------------------------------------------------------------------------------------------------------
@@ -210,9 +211,21 @@ def test_a_body_in_the_store_is_named_between_its_frames_octets(cut: Cut) -> Non
     client.is_delivered(link, message(sequence=1), message(body=StoredBody(77, 500_000), sequence=2), message(sequence=3))
     before, body, after = client.machine.data_to_send()
     assert isinstance(before, bytes) and before.endswith(b"\ncontent-length:500000\n\n")
-    assert body == StoredBody(77, 500_000)
+    assert body == LargeBody(StoredBody(77, 500_000))
     assert isinstance(after, bytes) and after.startswith(b"\0MESSAGE\n") and after.endswith(b"hello\0")
     assert client.machine.data_to_send() == []
+
+
+def test_a_body_in_the_store_says_which_delivery_is_acknowledged_when_it_has_left(cut: Cut) -> None:
+    """With ack:auto; a subscription that is being closed gives back what has not left."""
+    client = connected(cut)
+    link = client.subscribes(b"auto")
+    large = message(body=StoredBody(77, 500_000))
+    client.is_delivered(link, message(), large)
+    assert client.machine.data_to_send()[1] == LargeBody(StoredBody(77, 500_000), (link, 2))
+    client.says(b"UNSUBSCRIBE\nid:0\n\n\0")
+    client.is_delivered(link, large)
+    assert client.machine.data_to_send()[1] == LargeBody(StoredBody(77, 500_000))
 
 
 def test_a_message_of_another_encoding_shows_only_headers_that_are_ours(cut: Cut) -> None:
