@@ -89,6 +89,8 @@ def create(request: HttpRequest) -> HttpResponse:
 @require_http_methods(["GET", "HEAD", "POST"])
 def update(request: HttpRequest, number: str) -> HttpResponse:
     destination = _find(int(number))
+    if destination.temporary:
+        raise Http404("A temporary destination has no settings.")
     form = SettingsForm(destination.settings, request.POST if request.method == "POST" else None)
     problem = ""
     if request.method == "POST" and form.is_valid():

@@ -31,10 +31,10 @@ def live(request: HttpRequest) -> HttpResponse:
 
 
 def _context(request: HttpRequest) -> dict[str, Any]:
-    asked = {name: request.GET.get(name, "") for name in ("q", "sort", "after")}
+    asked = {name: request.GET.get(name, "") for name in ("q", "sort", "after", "temporary")}
     if asked["sort"] not in destinations.SORTS:
         asked["sort"] = destinations.SORTS[0]
-    page = destinations.page(asked["q"], asked["sort"], asked["after"])
+    page = destinations.page(asked["q"], asked["sort"], asked["after"], temporary=bool(asked["temporary"]))
     status = node.node_status()
     return {
         "asked": asked,

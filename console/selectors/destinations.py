@@ -24,20 +24,26 @@ _DESTINATIONS = """
         SELECT acquired_at FROM surety.lease
          WHERE shard = 0 AND holder_pid IS NOT NULL
            AND heartbeat_at >= clock_timestamp() - make_interval(secs => %(heartbeat_seconds_max)s)),
+    statistics AS NOT MATERIALIZED (
+        SELECT * FROM surety.destination_statistics JOIN holder ON at >= acquired_at WHERE shard = 0),
+    defined AS NOT MATERIALIZED ({source}),
     listed AS (
-        SELECT destination.destination AS number, destination.address, destination.automatic, destination.state,
-               destination.settings::text AS settings, statistics.depth, statistics.octets, statistics.consumers, statistics.unsettled,
+        SELECT defined.destination AS number, defined.address, defined.automatic, defined.state,
+               defined.settings::text AS settings, statistics.depth, statistics.octets, statistics.consumers, statistics.unsettled,
                statistics.accepted_total, statistics.settled_total, statistics.dead_total, statistics.expired_total,
                statistics.redelivered_total,
                greatest(statistics.at, clock_timestamp() - make_interval(secs => %(report_seconds_max)s)) AS at,
                CASE WHEN statistics.depth > 0 THEN
                     greatest(0, (extract(epoch FROM clock_timestamp()) * 1000)::int8 - statistics.oldest_at) END AS oldest_ms,
                coalesce(statistics.depth, -1) AS rank
-          FROM surety.destination LEFT JOIN (SELECT * FROM surety.destination_statistics JOIN holder ON at >= acquired_at) statistics
-               USING (shard, destination)
-         WHERE shard = 0 AND destination.destroyed_at IS NULL)
+          FROM defined LEFT JOIN statistics USING (destination))
     SELECT * FROM listed
 """
+# Temporary destinations have no definition: they are what the node tells of them, with negative numbers, and gone when it does not.
+_DEFINED = "SELECT destination, address, automatic, state, settings FROM surety.destination WHERE shard = 0 AND destroyed_at IS NULL"
+_TEMPORARY = "SELECT destination, address, false AS automatic, state, '{}' AS settings FROM statistics WHERE destination < 0"
+_SOURCES = {False: _DESTINATIONS.format(source=_DEFINED), True: _DESTINATIONS.format(source=_TEMPORARY)}
+"""By whether temporary destinations are asked for. Each connection may have some, so that they are not listed with the others."""
 _SECONDS = {"heartbeat_seconds_max": HEARTBEAT_SECONDS_MAX, "report_seconds_max": REPORT_SECONDS_MAX}
 _ORDER = {"name": "ORDER BY address", "depth": "ORDER BY rank DESC, address"}
 _AFTER = {"name": "address > %(address)s", "depth": "(rank < %(rank)s OR rank = %(rank)s AND address > %(address)s)"}
@@ -74,6 +80,11 @@ class Destination:
     def reserved(self) -> bool:
         return self.address.partition("/")[2].startswith("mq.")
 
+    @property
+    def temporary(self) -> bool:
+        """It ends with the connection that made it."""
+        return self.number < 0
+
 
 @dataclass(slots=True, frozen=True)
 class Page:
@@ -82,8 +93,9 @@ class Page:
     """Key of the next page; empty: this is the last."""
 
 
-def page(search: str = "", sort: str = "name", after: str = "", limit: int = PAGE_ROWS) -> Page:
-    """At most `limit` destinations whose address contains `search`, in the order of `sort`, following the key `after`. One query."""
+def page(search: str = "", sort: str = "name", after: str = "", limit: int = PAGE_ROWS, *, temporary: bool = False) -> Page:
+    """At most `limit` destinations whose address contains `search`, in the order of `sort`, following the key `after`: all but temporary ones, or
+    only these. One query."""
     if sort not in SORTS:
         sort = "name"
     limit = max(1, min(limit, PAGE_ROWS_MAX))
@@ -95,15 +107,15 @@ def page(search: str = "", sort: str = "name", after: str = "", limit: int = PAG
         conditions.append(_AFTER[sort])
         parameters["rank"], parameters["address"] = key
     where = f"WHERE {' AND '.join(conditions)}" if conditions else ""
-    found = rows(f"{_DESTINATIONS} {where} {_ORDER[sort]} LIMIT %(limit)s", parameters)
+    found = rows(f"{_SOURCES[temporary]} {where} {_ORDER[sort]} LIMIT %(limit)s", parameters)
     shown = found[:limit]
     following = _encoded(shown[-1]["rank"], shown[-1]["address"]) if len(found) > limit else ""
     return Page([_destination(row) for row in shown], following)
 
 
 def by_number(number: int) -> Destination | None:
-    """None: there is none, or it is destroyed."""
-    found = rows(f"{_DESTINATIONS} WHERE number = %(number)s", {**_SECONDS, "number": number})
+    """None: there is none, or it is destroyed, or was temporary and has ended."""
+    found = rows(f"{_SOURCES[number < 0]} WHERE number = %(number)s", {**_SECONDS, "number": number})
     return _destination(found[0]) if found else None
 
 

@@ -18,7 +18,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
 from tests.acceptance.programs import Playing, play, played
-from tests.acceptance.stomp_py import queues, topics, transactions
+from tests.acceptance.stomp_py import queues, requests, topics, transactions
 from tests.support.service import REPOSITORY, Service
 
 DEBIAN = Path("/usr/bin/python3")
@@ -44,7 +44,7 @@ def clients() -> list[tuple[str, str]]:
 
 CLIENTS = clients()
 SCENARIOS = [
-    *(("queue", scenario) for scenario in [*scenarios(queues), *scenarios(transactions)]),
+    *(("queue", scenario) for scenario in [*scenarios(queues), *scenarios(requests), *scenarios(transactions)]),
     *(("topic", scenario) for scenario in scenarios(topics)),
 ]
 

@@ -7,6 +7,7 @@ from django.test.utils import CaptureQueriesContext
 
 from console.selectors import destinations
 from tests.console import facts
+from tests.console.engine_node import tell_statistics
 
 COUNTERS = {"depth": 12_345, "octets": 5_000_000, "consumers": 3, "unsettled": 7, "accepted": 20_000, "settled": 7_655, "oldest_at": 1}
 UNKNOWN = '<span class="unknown"'
@@ -152,6 +153,46 @@ def test_a_key_that_is_not_ours_means_the_first_page(after, many):
 
 def test_an_order_that_does_not_exist_is_by_name(many):
     assert destinations.page(sort="address; DROP TABLE").destinations[0].address == "queue/a_104"
+
+
+# -- temporary destinations -----------------------------------------------------------------------------------------------------------
+@pytest.fixture
+def temporary(database):
+    facts.well(database)
+    facts.destination(database, 1, "queue/orders", depth=1)
+    with psycopg.connect(database, autocommit=True) as node:
+        tell_statistics(node, -5, "temp-queue/a-1-2.replies", depth=2, consumers=1)
+
+
+def test_temporary_destinations_are_listed_apart_and_marked(temporary, viewer):
+    assert [it.address for it in destinations.page().destinations] == ["queue/orders"]
+    [shown] = destinations.page(temporary=True).destinations
+    assert (shown.address, shown.depth, shown.temporary, shown.automatic) == ("temp-queue/a-1-2.replies", 2, True, False)
+    assert "temp-queue" not in viewer.get("/").content.decode()
+    page = viewer.get("/live?temporary=1&sort=depth").content.decode()
+    assert "temp-queue/a-1-2.replies" in page
+    assert ">temporary</span>" in page
+    assert "queue/orders" not in page
+    assert 'hx-get="/live?sort=depth&amp;temporary=1"' in page
+
+
+def test_nobody_knows_of_temporary_destinations_when_no_node_is_alive(temporary, database):
+    facts.release()
+    facts.lease(database, heartbeat_seconds=60)
+    assert destinations.page(temporary=True).destinations == []
+    assert destinations.by_number(-5) is None
+
+
+def test_a_temporary_destination_can_be_purged_and_has_no_settings(temporary, operator):
+    page = operator.get("/live?temporary=1").content.decode()
+    assert "/destinations/-5/purge" in page
+    assert "/destinations/-5/update" not in page
+    assert "temp-queue/a-1-2.replies" in operator.get("/destinations/-5/purge").content.decode()
+    assert operator.get("/destinations/-5/update").status_code == 404
+
+
+def test_a_scrape_does_not_name_temporary_destinations(temporary, viewer):
+    assert "temp-queue" not in viewer.get("/metrics?destinations=1").content.decode()
 
 
 # -- cost ---------------------------------------------------------------------------------------------------------------------------

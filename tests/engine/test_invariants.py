@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
+from broker_core.engine import commands as c
 from broker_core.engine.destination import Settings
 from broker_core.engine.effects import Outcome
 from broker_core.engine.invariants import check
@@ -22,6 +23,7 @@ def busy() -> Bench:
     bench.attach(credit=3)
     bench.settle(1, outcome=Outcome.FAILED)
     bench.read()
+    bench.apply(c.Open(2, "guest", session="s2"), c.Attach(2, 2, "temp-queue/s2.a", credit=1))
     bench.flush()
     check(bench.engine)
     return bench
@@ -97,6 +99,18 @@ def _miscount_ahead(bench: Bench) -> None:
 
 def _disorder(bench: Bench) -> None:
     bench.cursor(address="queue/idle").ready.reverse()
+
+
+def _outlive_the_owner(bench: Bench) -> None:
+    bench.engine.shard.peers[2].temporaries.clear()
+
+
+def _belong_to_another(bench: Bench) -> None:
+    bench.destination("temp-queue/s2.a").owner = bench.engine.shard.peers[1]
+
+
+def _store_the_temporary(bench: Bench) -> None:
+    bench.destination("temp-queue/s2.a").lanes[4] = bench.destination().lanes[4]
 
 
 BREAKS = [value for name, value in list(globals().items()) if name.startswith("_") and callable(value) and getattr(value, "__module__", "") == __name__]

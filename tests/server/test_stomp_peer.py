@@ -11,7 +11,7 @@ from broker_core.server import host, stomp_peer
 from broker_core.store import CommitLost
 
 from .conftest import Run
-from .rig import Broker, turns
+from .rig import Broker, Client, turns
 
 
 def test_a_stranger_who_does_not_log_in_is_closed(run: Run) -> None:
@@ -383,6 +383,60 @@ def test_the_heart_beat_of_the_configuration_is_offered_and_holds(run: Run) -> N
         assert not client.wire.gone
         await asyncio.sleep(2)
         assert client.wire.gone
+        await broker.end()
+
+    run(story())
+
+
+# -- request and reply ------------------------------------------------------------------------------------------------------------------
+def ask(client: Client, number: int) -> None:
+    client.say("SEND", ("destination", "/queue/work"), ("reply-to", "/temp-queue/replies"), ("correlation-id", str(number)), ("receipt", str(number)))
+
+
+def test_replies_go_to_the_connection_that_asked_and_a_second_term_knows_none_of_them(run: Run) -> None:
+    async def story() -> None:
+        broker = await Broker().start()
+        first, second, responder = await broker.client(), await broker.client(), await broker.client("work")
+        for number, client in enumerate((first, second, first)):
+            client.say("SUBSCRIBE", ("id", f"r{number}"), ("destination", "/temp-queue/replies"), ("ack", "auto"))
+            ask(client, number)
+            await turns()
+            (request,) = responder.take()
+            responder.say("SEND", ("destination", request[1]["reply-to"]), ("correlation-id", request[1]["correlation-id"]), body=b"done")
+            await turns()
+            replies = [headers["correlation-id"] for command, headers, _ in client.take() if command == "MESSAGE"]
+            assert replies == [str(number)]
+        assert [headers for command, headers, _ in first.take() + second.take() if command == "MESSAGE"] == []
+        address = request[1]["reply-to"]
+        await broker.end()
+
+        again = await Broker(broker.database).start()
+        again.node.epoch = 2
+        responder = await again.client()
+        for _ in range(3):
+            await again.client()
+        responder.say("SEND", ("destination", address), ("receipt", "gone"), body=b"done")
+        await turns()
+        assert responder.receipts() == ["gone"]
+        assert again.host.gauges()["sends_to_ended_temporary_destinations_total"] == 1
+        await again.end()
+
+    run(story())
+
+
+def test_a_large_reply_to_a_requester_that_has_gone_leaves_nothing_in_the_store(run: Run) -> None:
+    async def story() -> None:
+        broker = await Broker(large_body_octets=1024, body_chunk_octets=65_536).start()
+        requester, responder = await broker.client(), await broker.client("work")
+        ask(requester, 1)
+        await turns()
+        ((_, request, _),) = responder.take()
+        requester.wire.lose()
+        await turns()
+        responder.say("SEND", ("destination", request["reply-to"]), ("receipt", "1"), ("content-length", "5000"), body=b"x" * 5000)
+        await turns()
+        assert responder.receipts() == ["1"]
+        assert broker.database.tables.bodies == {}
         await broker.end()
 
     run(story())

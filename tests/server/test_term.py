@@ -4,13 +4,14 @@ listening sockets are the edge of this world."""
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from typing import Any
 
 import psycopg
 import pytest
 
 from broker_core.config import BrokerConfig
+from broker_core.engine.effects import DestinationStatistics
 from broker_core.server import clock, supervisor
 from broker_core.server.host import Host
 from broker_core.server.listening import Node
@@ -35,6 +36,7 @@ class Operators:
     def __init__(self) -> None:
         self.statuses: list[dict[str, Any]] = []
         self.retired: list[str] = []
+        self.listed: dict[int, str] = {}
         self.full = self.deaf = 0
         self.changes: asyncio.Queue[str] = asyncio.Queue()
 
@@ -44,8 +46,12 @@ class Operators:
             raise SpaceExhausted("no room, by choice")
         self.statuses.append(metrics)
 
-    async def write_statistics(self, _rows: Any) -> None:
-        pass
+    async def write_statistics(self, rows: Sequence[DestinationStatistics]) -> None:
+        self.listed |= {row.destination: row.address for row in rows}
+
+    async def forget_ended(self, destinations: Sequence[int]) -> None:
+        for destination in destinations:
+            del self.listed[destination]
 
     async def forget_nodes(self) -> None:
         pass
@@ -372,5 +378,22 @@ def test_the_lease_is_kept_by_the_times_of_the_configuration(run: Run, monkeypat
         assert told == [Times(heartbeat=0.2, silence=0.9, stale=1.5)]
         default = BrokerConfig()
         assert supervisor.times_of(default) == Times()
+
+    run(story())
+
+
+def test_temporary_destinations_are_listed_as_long_as_they_are_there(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def story() -> None:
+        term = await Term(monkeypatch).start()
+        client = await term.client()
+        client.say("SUBSCRIBE", ("id", "0"), ("destination", "/temp-queue/replies"))
+        await asyncio.sleep(3)
+        assert "temp-queue/memory-1-1.replies" in term.operators.listed.values()
+        assert term.operators.statuses[-1]["temporary_destinations"] == 1
+        client.wire.lose()
+        await asyncio.sleep(3)
+        assert "temp-queue/memory-1-1.replies" not in term.operators.listed.values()
+        assert term.operators.statuses[-1]["temporary_destinations"] == 0
+        await term.end()
 
     run(story())

@@ -9,6 +9,7 @@ from typing import Any
 import psycopg
 import pytest
 
+from broker_core.engine.effects import DestinationStatistics
 from broker_core.store import CommitLost, SpaceExhausted
 from broker_core.store.operators import OperatorTables
 
@@ -121,3 +122,28 @@ def test_whoever_stops_listening_leaves_no_connection(dsn: str) -> None:
     asyncio.run(story())
     while sessions(dsn):  # the server takes a moment to notice
         tell(dsn, "SELECT pg_sleep(0.01)")
+
+
+def statistics(number: int) -> DestinationStatistics:
+    return DestinationStatistics(number, f"queue/{number}", 0, True, 0, 0, 0, 0, 0, 0, 0, 0, 0, None)
+
+
+def listed(dsn: str) -> list[int]:
+    return [number for (number,) in tell(dsn, "SELECT destination FROM surety.destination_statistics ORDER BY destination")]
+
+
+def test_temporary_destinations_are_forgotten_when_they_end_and_those_of_earlier_terms_at_the_start_of_the_next(dsn: str) -> None:
+    async def story() -> None:
+        operators = OperatorTables(dsn)
+        columns = "shard, destination, address, created_at, automatic, state, settings"
+        tell(dsn, f"INSERT INTO surety.destination ({columns}) VALUES (0, 1, 'queue/1', 0, true, 0, '{{}}')")
+        await operators.write_statistics([statistics(number) for number in (-3, -2, -1, 1)])
+        await operators.forget_ended([-3])
+        assert listed(dsn) == [-2, -1, 1]
+        tell(dsn, "UPDATE surety.lease SET acquired_at = clock_timestamp()")
+        await operators.write_statistics([statistics(-1)])
+        await operators.forget_destroyed()
+        assert listed(dsn) == [-1, 1]
+        await operators.close()
+
+    asyncio.run(story())
