@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import socket
 import struct
 
@@ -11,6 +12,10 @@ PROBE_SECONDS = 1.0
 _INFO = struct.Struct("@B23xI")
 """tcpi_state and tcpi_unacked of Linux's struct tcp_info: its first octet, and what follows eight octets and four 32-bit fields."""
 _ESTABLISHED = 1
+
+
+_UNTOLD = (errno.ENOPROTOOPT, errno.EOPNOTSUPP)
+"""The answers of a kernel that does not know the question."""
 
 
 async def is_reachable(transport: asyncio.Transport, probe: bytes) -> bool:
@@ -22,5 +27,11 @@ async def is_reachable(transport: asyncio.Transport, probe: bytes) -> bool:
         return False
     if not hasattr(socket, "TCP_INFO"):
         return True
-    state, unacknowledged = _INFO.unpack(sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, _INFO.size))
+    try:
+        info = sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, _INFO.size)
+    except OSError as error:  # otherwise: closed, if the transport has not heard of it yet
+        return error.errno in _UNTOLD
+    if len(info) < _INFO.size:
+        return True
+    state, unacknowledged = _INFO.unpack(info)
     return bool(state == _ESTABLISHED and unacknowledged == 0)

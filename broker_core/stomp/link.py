@@ -93,11 +93,8 @@ class Link:
         else:
             lines.append(header_line("destination", self._destination, version).encode())
         lines.append(b"content-length:%d\n\n" % (len(body) if isinstance(body, bytes) else body.size))
-        piece: Piece
-        if isinstance(body, StoredBody):
-            piece = LargeBody(body, (self.link, tag) if self.presettled and not self.closing else None)
-        else:
-            piece = body
+        presettled = (self.link, tag) if self.presettled and not self.closing else None
+        piece = LargeBody(body, presettled) if isinstance(body, StoredBody) else body
         out.extend((b"\n".join([line for line in lines if line]), piece, b"\0"))
 
     def _message_id(self, message: Message) -> str:

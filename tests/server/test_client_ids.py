@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import errno
+from typing import Any
 
 import pytest
 
@@ -93,3 +95,44 @@ def test_a_peer_whose_kernel_answers_is_reachable_whether_it_reads_or_not(reads:
         await server.wait_closed()
 
     asyncio.run(scenario())
+
+
+class Asked:
+    """A transport whose socket answers as it is told."""
+
+    def __init__(self, answer: bytes | OSError) -> None:
+        self._answer = answer
+
+    def write(self, _octets: bytes) -> None: ...
+
+    def is_closing(self) -> bool:
+        return False
+
+    def get_extra_info(self, _name: str) -> Asked:
+        return self
+
+    def getsockopt(self, _level: int, _option: int, _size: int) -> bytes:
+        if isinstance(self._answer, OSError):
+            raise self._answer
+        return self._answer
+
+
+ESTABLISHED, CLOSE_WAIT = b"\1", b"\10"
+
+
+@pytest.mark.parametrize(
+    ("answer", "there"),
+    [
+        (ESTABLISHED + bytes(27), True),
+        (ESTABLISHED + bytes(23) + b"\1\0\0\0", False),
+        (CLOSE_WAIT + bytes(27), False),
+        (OSError(errno.EBADF, "closed meanwhile"), False),
+        (OSError(errno.EOPNOTSUPP, "no TCP"), True),
+        (OSError(errno.ENOPROTOOPT, "another kernel"), True),
+        (ESTABLISHED + bytes(3), True),
+    ],
+)
+def test_the_kernel_is_believed_as_far_as_it_tells(answer: bytes | OSError, there: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reachable, "PROBE_SECONDS", 0)
+    transport: Any = Asked(answer)
+    assert asyncio.run(is_reachable(transport, b"\n")) is there

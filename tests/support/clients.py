@@ -115,6 +115,7 @@ class Connection:
         self,
         port: int,
         *,
+        host: str = "127.0.0.1",
         login: str = "guest",
         passcode: str = "guest",
         versions: str = "1.2",
@@ -125,7 +126,7 @@ class Connection:
         self._reader = FrameReader()
         self._frames: deque[Frame] = deque()
         self._receipts = 0
-        self.socket = open_socket(port, timeout)
+        self.socket = open_socket(port, timeout, host)
         login_headers = {"accept-version": versions, "host": "/", "login": login, "passcode": passcode, "heart-beat": heart_beat}
         try:
             self.command("CONNECT", login_headers | dict(headers or {}))
@@ -234,9 +235,9 @@ class Connection:
         self.close()
 
 
-def open_socket(port: int, timeout: float = 10) -> socket.socket:
+def open_socket(port: int, timeout: float = 10, host: str = "127.0.0.1") -> socket.socket:
     try:
-        opened = socket.create_connection(("127.0.0.1", port), timeout)
+        opened = socket.create_connection((host, port), timeout)
     except OSError as error:
         raise ConnectionLost(f"while connecting: {error}") from error
     opened.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
