@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from .destination import Destination
 from .effects import Outcome
+from .keeping import bodies_behind
 from .message import VOLATILE, Message, Reliability, StoredBody
 from .shard import Shard
 from .subscription import Cursor, Subscription
@@ -55,6 +56,14 @@ def discard(shard: Shard, body: StoredBody) -> None:
         shard.batch.discarded.append(body.body)
 
 
+def hand_over(shard: Shard, body: StoredBody) -> bool:
+    """Whether a row may name the body from now on, and its segment take it along: not while other subscriptions of a topic hold it in memory."""
+    if shard.bodies.get(body.body, 1) > 1:
+        return False
+    shard.bodies.pop(body.body, None)
+    return True
+
+
 def forget_failures(cursor: Cursor, position: int) -> None:
     if cursor.failures and cursor.failures.pop(position, 0) and cursor.durable:
         cursor.failures_changed[position] = None
@@ -68,7 +77,7 @@ def give_back_octets(subscription: Subscription) -> None:
     average = destination.published_octets / destination.published if destination.published else 0.0
     for cursor in subscription.order:
         known = [*waiting(cursor), *cursor.missing.values(), *cursor.reserved.values()]
-        unknown = cursor.depth - len(known) - len(cursor.accepted) - len(cursor.excluded)
+        unknown = cursor.depth - len(known) - len(cursor.accepted)
         octets = sum([message.size for message in known]) + int(unknown * average)
         destination.octets -= octets
         if not cursor.durable:
@@ -91,14 +100,14 @@ def empty(shard: Shard, cursor: Cursor) -> None:
     if cursor.index >= VOLATILE:
         for message in [*waiting(cursor), *cursor.reserved.values()]:
             discard_body(shard, message)
-        for body in cursor.bodies.values():
+        for body in bodies_behind(cursor):
             discard(shard, body)
     shard.memory -= cursor.octets
     cursor.octets = 0
-    for kept in (cursor.ready, cursor.gone, cursor.returned, cursor.lowest, cursor.missing, cursor.delayed, cursor.bodies, cursor.failures, cursor.reserved):
+    for kept in (cursor.ready, cursor.gone, cursor.returned, cursor.lowest, cursor.missing, cursor.delayed, cursor.failures, cursor.reserved):
         kept.clear()
     cursor.stale = 0
-    cursor.accepted, cursor.excluded = [], []
+    cursor.accepted = []
     shard.batch.settling.pop(cursor, None)
     if cursor.lane.tail:
         cursor.progress.settle(0, cursor.lane.tail - 1)

@@ -14,13 +14,16 @@ from .destination import Destination, Settings
 from .effects import DestinationDestroyed, Detached, Outcome
 from .message import VOLATILE, Message
 from .expiring import sweep_expired
+from .keeping import bodies_behind
 from .placing import create, define
 from .refusal import Refusal
+from .registering import forget
 from .settlement import feed
 from .shard import Shard
-from .subscribing import end, forget
+from .subscribing import end
 from .subscription import Cursor, Subscription
 from .temporary import end_temporary
+from .topics import leave_out
 from .waiting import waiting
 
 PURGE_UNSEEN = 1_000
@@ -40,6 +43,7 @@ class _Refusal(Exception):
 
 def control(shard: Shard, command: Control) -> None:
     verb = _VERBS.get(command.verb)
+    leave_out(shard)
     try:
         if command.deadline and shard.now > command.deadline:
             raise _Refusal(Refusal.REQUEST_EXPIRED)
@@ -133,13 +137,12 @@ def _purge_cursor(shard: Shard, cursor: Cursor) -> int:
     before, tail = cursor.depth, cursor.lane.tail
     subscription = cursor.subscription
     held = [m for link in subscription.links.values() for m in link.unsettled.values() if m.header.lane == cursor.index]
-    kept = sorted([*(m.position for m in held), *cursor.reserved, *cursor.accepted, *cursor.excluded])
+    kept = sorted([*(m.position for m in held), *cursor.reserved, *cursor.accepted])
     if not cursor.stored:
         for message in waiting(cursor):
             discard_body(shard, message)
-        for body in cursor.bodies.values():
+        for body in bodies_behind(cursor):
             discard(shard, body)
-        cursor.bodies.clear()
     shard.memory -= cursor.octets
     cursor.octets = 0
     cursor.ready.clear()
@@ -202,17 +205,14 @@ def destroy(shard: Shard, destination: Destination) -> None:
                     discard_body(shard, message)
             link.unsettled = {}
         for cursor in subscription.order:
-            cursor.accepted, cursor.excluded = [], []
+            cursor.accepted = []
             if not cursor.stored:
                 for message in cursor.reserved.values():
                     discard_body(shard, message)
             cursor.reserved.clear()
             shard.batch.settling.pop(cursor, None)
             _purge_cursor(shard, cursor)
-        if destination.is_topic:
-            forget(shard, subscription)
-        else:
-            del shard.subscriptions[subscription.number]
+        forget(shard, subscription)
     if destination.owner is not None:
         end_temporary(shard, destination)
         return
@@ -241,7 +241,7 @@ def _reap(shard: Shard, command: Control) -> Answer:
         passing = destination.automatic if owner is None else destination in owner.deserted
         if not passing or is_reserved(destination.address):
             continue
-        if destination.consumers or destination.depth or any(group.durables for group in destination.groups.values()):
+        if destination.consumers or destination.depth or any(group.durables for group in destination.routes.groups.values()):
             destination.idle_since = shard.now
         elif shard.now - destination.idle_since >= shard.limits.reap_ms and len(reaped) < REAP_MAX:
             reaped.append(destination.address)

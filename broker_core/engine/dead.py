@@ -6,10 +6,10 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 
-from .accounting import discard_body, settle_now, settle_range
+from .accounting import discard_body, hand_over, settle_now, settle_range
 from .address import DEAD_MESSAGE_QUEUE
 from .effects import Copy, Outcome
-from .message import Encoding, Header, Message
+from .message import VOLATILE, Encoding, Header, Message, StoredBody
 from .placing import place
 from .shard import Shard
 from .subscription import Cursor
@@ -26,7 +26,7 @@ def bury(shard: Shard, cursor: Cursor, message: Message, outcome: Outcome, comme
     """Settle the message with this outcome and place its copy in the dead message queue. It must not be in any of the cursor's containers."""
     settle_now(shard, cursor, message, outcome)
     _count(shard, cursor, 1)
-    if not _is_kept(shard, cursor) or (outcome is Outcome.EXPIRED and not _not_buried(cursor, message.position, message.position)):
+    if not _is_kept(shard, cursor) or (outcome is Outcome.EXPIRED and not _not_buried(shard, cursor, message.position, message.position)):
         if not cursor.stored:
             discard_body(shard, message)
         return
@@ -38,18 +38,23 @@ def expire(shard: Shard, cursor: Cursor, message: Message) -> None:
 
 
 def expire_range(shard: Shard, cursor: Cursor, messages: Sequence[Message], octets: int) -> int:
-    """The same for stored neighbours that are not in memory, none of them settled. Returns how many were copied."""
+    """The same for neighbours that are on disk or in their lane, none of them settled. Returns how many were copied."""
     first, last = messages[0].position, messages[-1].position
     failures = dict(cursor.failures) if cursor.failures else cursor.failures
     settle_range(shard, cursor, first, last, octets, Outcome.EXPIRED)
     _count(shard, cursor, len(messages))
-    copies = 0
-    for low, high in _not_buried(cursor, first, last) if _is_kept(shard, cursor) else ():
-        copies += high - low + 1
-        for message in messages[low - first : high - first + 1]:
-            message.failures = failures.get(message.position, 0)
-            _copy(shard, cursor, message, Outcome.EXPIRED, EXPIRED)
-    return copies
+    copied: list[Message] = []
+    for low, high in _not_buried(shard, cursor, first, last) if _is_kept(shard, cursor) else ():
+        copied += messages[low - first : high - first + 1]
+    for message in copied:
+        message.failures = failures.get(message.position, 0)
+        _copy(shard, cursor, message, Outcome.EXPIRED, EXPIRED)
+    if cursor.lane.bodies:
+        theirs = {message.position for message in copied}
+        for message in messages:
+            if message.position not in theirs:
+                discard_body(shard, message)
+    return len(copied)
 
 
 def _count(shard: Shard, cursor: Cursor, messages: int) -> None:
@@ -63,13 +68,15 @@ def _is_kept(shard: Shard, cursor: Cursor) -> bool:
     return origin.settings.use_dead and origin is not shard.destinations[DEAD_MESSAGE_QUEUE]
 
 
-def _not_buried(cursor: Cursor, first: int, last: int) -> list[tuple[int, int]]:
+def _not_buried(shard: Shard, cursor: Cursor, first: int, last: int) -> list[tuple[int, int]]:
     """What has expired for this subscription first, and so for its topic. From now on it counts as buried: it is in the dead message queue once."""
     if not cursor.subscription.destination.is_topic:
         return [(first, last)]
     buried = cursor.lane.buried
     found = list(buried.unsettled(first, last))
-    buried.settle(first, last)
+    if found:
+        buried.settle(first, last)
+        shard.keeping[cursor.lane] = None
     return found
 
 
@@ -82,6 +89,8 @@ def _copy(shard: Shard, cursor: Cursor, message: Message, outcome: Outcome, comm
         shard.batch.copies.append(Copy(segment, (origin.number, cursor.index, message.position), copy))
     elif message.body is not None:
         copy.body = message.body
+        if message.body.__class__ is StoredBody and copy.header.lane < VOLATILE and not hand_over(shard, message.body):
+            copy.header = copy.header.unstored()
         place(shard, target, copy)
 
 

@@ -6,12 +6,13 @@ from dataclasses import asdict, dataclass, fields
 from typing import TYPE_CHECKING, Any
 
 from .address import is_topic
-from .message import LANES
+from .message import LANES, Message, StoredBody
 from .progress import Progress
+from .routes import Routes
 
 if TYPE_CHECKING:
     from .link import Peer
-    from .subscription import Filter, Group, Subscription
+    from .subscription import Subscription
 
 
 @dataclass(slots=True, frozen=True)
@@ -61,10 +62,13 @@ BOUNDS: dict[str, tuple[type, float, float]] = {
 assert set(BOUNDS) == {f.name for f in fields(Settings)}
 
 
+NO_ROUTES = Routes()
+
+
 class Lane:
     """The messages of one destination, priority and delivery mode, densely numbered in order of arrival (R2)."""
 
-    __slots__ = ("buried", "destination", "index", "tail")
+    __slots__ = ("bodies", "buried", "destination", "index", "kept", "kept_end", "kept_first", "kept_octets", "spilled_end", "tail")
 
     def __init__(self, destination: Destination, index: int, tail: int = 0) -> None:
         self.destination = destination
@@ -73,6 +77,20 @@ class Lane:
         """The next position."""
         self.buried = Progress()
         """Of a topic: what has expired for some subscription, so that it is in the dead message queue already and need not be once more."""
+        self.kept: dict[int, Message] = {}
+        """Of a topic: volatile messages for subscriptions that are behind, by position, ascending (keeping.py)."""
+        self.kept_first = self.kept_end = 0
+        """The interval in which everything that is neither in a cursor's memory nor settled is kept. Of what is kept, if anything is."""
+        self.kept_octets = 0
+        self.spilled_end = 0
+        """One more than the last position that found no room in memory."""
+        self.bodies: dict[int, StoredBody] = {}
+        """Large bodies of volatile messages that are kept or on disk only, by position, ascending: no segment takes them along. Those that every
+        subscription is past are forgotten once a second. 100 octets for 256 KiB at least."""
+
+    def keeps(self, position: int) -> bool:
+        """Whether it is kept if anybody may still want it."""
+        return bool(self.kept) and self.kept_first <= position < self.kept_end
 
     def is_over(self, position: int) -> bool:
         """Settled for every subscription. Where consumers lag the first that is asked says no."""
@@ -88,7 +106,6 @@ class Destination:
         "dead",
         "estimated",
         "expired",
-        "groups",
         "idle_since",
         "is_topic",
         "lanes",
@@ -101,6 +118,7 @@ class Destination:
         "published_octets",
         "receivers",
         "redelivered",
+        "routes",
         "settings",
         "settled",
         "state",
@@ -123,10 +141,9 @@ class Destination:
         self.is_topic = is_topic(address)
         self.subscriptions: list[Subscription] = []
         self.receivers: list[Subscription] = []
-        """Those that get an arriving message into memory: a queue's only one; of a topic those with consumers, so that thousands of inactive ones
-        cost a message nothing."""
-        self.groups: dict[Filter, Group] = {}
-        """A topic's subscriptions by what they take."""
+        """Of a queue: those that every arriving message goes to."""
+        self.routes = Routes() if self.is_topic else NO_ROUTES
+        """Of a topic."""
         self.octets = 0
         """Header sections and bodies of the messages that are not settled; of a topic once for every subscription."""
         self.octets_volatile = 0

@@ -9,6 +9,7 @@ from .commands import Direction
 from .dead import expire
 from .effects import Delivered, Drained
 from .eligibility import is_eligible
+from .keeping import refill
 from .link import Link
 from .message import Message, Reliability, StoredBody
 from .settlement import acknowledge
@@ -21,8 +22,12 @@ def dispatch(shard: Shard, subscription: Subscription) -> None:
     """Serve hungry links in turn."""
     if subscription.destination.state & Direction.CONSUMERS:
         return
-    for hungry in subscription.turns:
-        _serve(shard, subscription, hungry)
+    while True:
+        filled = bool(shard.keeping) and refill(shard, subscription)
+        for hungry in subscription.turns:
+            _serve(shard, subscription, hungry)
+        if not filled:
+            return
 
 
 def _serve(shard: Shard, subscription: Subscription, hungry: deque[Link]) -> None:

@@ -12,6 +12,7 @@ from .dispatch import dispatch, drain, settle_presettled
 from .effects import Commit, Confirmed, Effects
 from .expiring import end_expired, fire_timers, page_of_expired
 from .link import Peer
+from .keeping import tend
 from .maintenance import maintain
 from .message import VOLATILE
 from .paging import loaded, want_pages
@@ -22,6 +23,7 @@ from .shard import Batch, Shard
 from .subscribing import attach, close, detach, unsubscribe
 from .subscription import Subscription
 from .temporary import create_temporary, end_temporaries
+from .topics import leave_out
 from .transactions import begin, end, roll_back_all, time_out, transacted
 
 PRESETTLED_LINGER_MS = 50
@@ -67,9 +69,11 @@ class Engine:
         settle_presettled(shard)
         settle_accepted(shard)
         fire_timers(shard)
+        leave_out(shard)
         end_expired(shard)
         if report:
             time_out(shard)
+            tend(shard)
         batch = shard.batch
         marked: list[Subscription] = []
         while batch.dirty:

@@ -15,6 +15,7 @@ from .commands import PageLoaded
 from .dead import expire_found, expire_range
 from .destination import Lane
 from .effects import ExpiredWanted
+from .keeping import release
 from .message import Message, Reliability
 from .settlement import come_back
 from .shard import Shard
@@ -111,6 +112,8 @@ def end_expired(shard: Shard) -> None:
         destination = run.lane.destination
         if shard.numbered.get(destination.number) is destination:
             steps = _end(shard, run, steps)
+            if steps > 0 and run.lane.kept:
+                release(shard, run.lane, [message.position for message in run.messages])
         if steps > 0:
             shard.expiring.popleft()
     if shard.expiry_page is not None and not shard.expiring:
@@ -134,9 +137,9 @@ def _end(shard: Shard, run: Run, steps: int) -> int:
 
 
 def _end_for(shard: Shard, cursor: Cursor, run: Run) -> int:
-    """Neighbours that this subscription has on disk only end as a range; what it has in memory is taken from where it waits. The steps."""
+    """Neighbours that this subscription has on disk only, or in its lane, end as a range; what it has in memory is taken from where it waits. The steps."""
     first, last = run.first, run.last
-    on_disk = min(max(cursor.loaded, first), last + 1) if cursor.stored and not cursor.gone else last + 1
+    on_disk = min(max(cursor.loaded, first), last + 1) if not cursor.gone else last + 1
     for message in run.messages[: on_disk - first]:
         expire_found(shard, cursor, message)
     steps = on_disk - first

@@ -43,14 +43,15 @@ def _allowance(shard: Shard) -> tuple[int, int]:
 def _want_page(shard: Shard, cursor: Cursor, rows_max: int = 1 << 30) -> None:
     lane = cursor.lane
     key = (lane.destination.number, lane.index)
-    first = max(cursor.loaded, cursor.progress.floor)
-    if first >= lane.tail:
-        cursor.loaded = lane.tail
+    cursor.loaded = first = cursor.horizon
+    upto = lane.tail - 1
+    if lane.kept and first < lane.kept_end:  # the rest is in the lane's memory, for dispatch to take
+        upto = lane.kept_first - 1
+    if first > upto:
         return
-    cursor.loaded = first
     rows, octets = _allowance(shard)
-    segments = shard.segments.overlapping(key, first, lane.tail - 1)
-    _begin(shard, cursor, PageWanted(shard.next_read(), *key, first - 1, lane.tail - 1, min(rows, rows_max), octets, segments), octets)
+    segments = shard.segments.overlapping(key, first, upto)
+    _begin(shard, cursor, PageWanted(shard.next_read(), *key, first - 1, upto, min(rows, rows_max), octets, segments), octets)
 
 
 def want_head(shard: Shard, cursor: Cursor) -> None:
@@ -103,8 +104,6 @@ def _take_page(shard: Shard, cursor: Cursor, read: PageWanted, command: PageLoad
     for message in command.messages:
         position = message.position
         _as_placed(cursor, message)
-        if cursor.bodies:
-            cursor.bodies.pop(position, None)
         if (settled_some and progress.is_settled(position)) or (gone and position in gone):
             continue
         if position <= flagged:
@@ -116,9 +115,7 @@ def _take_page(shard: Shard, cursor: Cursor, read: PageWanted, command: PageLoad
     cursor.octets += octets
     shard.memory += octets
     cursor.loaded = max(cursor.loaded, read.upto + 1 if command.complete else command.messages[-1].position + 1)
-    if gone:
-        frontier = cursor.frontier
-        cursor.gone = {position: None for position in gone if position >= frontier}
+    cursor.forget_passed()
 
 
 def _as_placed(cursor: Cursor, message: Message) -> None:

@@ -5,9 +5,11 @@ from __future__ import annotations
 from .accounting import discard_body, settle_now
 from .address import is_reserved, is_temporary, is_valid
 from .destination import Destination, Lane, Settings
-from .effects import DestinationDefined, Outcome, SubscriptionDefined
-from .message import VOLATILE, Message, Reliability, StoredBody
+from .effects import DestinationDefined, Outcome
+from .keeping import spill
+from .message import VOLATILE, Message, Reliability
 from .refusal import Refusal
+from .registering import begin
 from .shard import Shard
 from .subscription import Cursor, Subscription
 from .temporary import make, why_not_make
@@ -46,18 +48,9 @@ def create(shard: Shard, address: str, settings: Settings, *, automatic: bool) -
     shard.watched[destination] = None
     define(shard, destination)
     if not destination.is_topic:
-        _build_in(shard, destination)
+        shard.last_subscription += 1
+        begin(shard, Subscription(shard.last_subscription, destination))
     return destination
-
-
-def _build_in(shard: Shard, destination: Destination) -> None:
-    """The one subscription that a queue has."""
-    shard.last_subscription += 1
-    subscription = Subscription(shard.last_subscription, destination)
-    destination.join(subscription)
-    destination.receivers.append(subscription)
-    shard.subscriptions[subscription.number] = subscription
-    shard.batch.definitions.append(SubscriptionDefined(subscription.number, destination.number))
 
 
 def define(shard: Shard, destination: Destination) -> None:
@@ -92,17 +85,17 @@ def place(shard: Shard, destination: Destination, message: Message, *, copied: b
             batch.messages.append(message)
         if header.reliability == Reliability.ASSURED:
             batch.synchronous = True
-    for subscription in destination.receivers if index < VOLATILE else destination.subscriptions:
+    for subscription in destination.receivers:  # of a topic there are none: who takes it is fed by topics.publish
         if not subscription.dirty:
             subscription.dirty = True
             batch.dirty[subscription] = None
         cursor = subscription.cursors[index]
-        if cursor.loaded == position and not copied and _has_room(shard, cursor, message.size):  # type: ignore[union-attr,arg-type]
+        if cursor.loaded == position and not copied and has_room(shard, cursor, message.size):  # type: ignore[union-attr,arg-type]
             cursor.ready.append(message)  # type: ignore[union-attr]
             cursor.loaded = position + 1  # type: ignore[union-attr]
             cursor.octets += message.size  # type: ignore[union-attr]
             shard.memory += message.size
-        elif index >= VOLATILE and not (cursor.excluded and cursor.excluded[-1] == position):  # type: ignore[union-attr]
+        elif index >= VOLATILE:
             _spill(shard, cursor, message)  # type: ignore[arg-type]
     if header.expiration and (index >= VOLATILE or header.expiration <= shard.now):  # sweeps find stored ones, but may be past its instant already
         shard.timers.add(header.expiration, lane, message)
@@ -115,11 +108,11 @@ def open_lane(destination: Destination, index: int) -> Lane:
     return lane
 
 
-def _has_room(shard: Shard, cursor: Cursor, size: int) -> bool:
+def has_room(shard: Shard, cursor: Cursor, size: int) -> bool:
     """Stored messages are only cached: a window of each lane. Volatile ones live in memory: all of it but what pages need."""
     limits = shard.limits
     if not cursor.stored:
-        return shard.memory + size <= limits.memory_octets * VOLATILE_SHARE
+        return has_room_for_volatile(shard, size)
     return (
         shard.memory + size <= limits.memory_octets
         and len(cursor.ready) < limits.window_rows
@@ -127,17 +120,20 @@ def _has_room(shard: Shard, cursor: Cursor, size: int) -> bool:
     )
 
 
+def has_room_for_volatile(shard: Shard, size: int) -> bool:
+    return shard.memory + size <= shard.limits.memory_octets * VOLATILE_SHARE
+
+
 def _spill(shard: Shard, cursor: Cursor, message: Message) -> None:
     """Memory is full: best effort is dropped (checklist item 113), express and reliable non-persistent go to the UNLOGGED twin (R19)."""
     if message.header.reliability == Reliability.BEST_EFFORT:
-        settle_now(shard, cursor, message, Outcome.DROPPED)
-        discard_body(shard, message)
+        drop(shard, cursor, message)
         if cursor.loaded == message.position:
             cursor.loaded = message.position + 1
-        return
-    if message.body.__class__ is StoredBody:
-        cursor.bodies[message.position] = message.body
-    spilled = shard.batch.spilled
-    if not spilled or spilled[-1] is not message:  # once for all subscriptions of a topic
-        spilled.append(message)
-    shard.batch.firsts.setdefault(cursor.lane, message.position)
+    else:
+        spill(shard, cursor.lane, message)
+
+
+def drop(shard: Shard, cursor: Cursor, message: Message) -> None:
+    settle_now(shard, cursor, message, Outcome.DROPPED)
+    discard_body(shard, message)

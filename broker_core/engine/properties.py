@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING
 
 from .message import STORED, Message
-from .shard import Shard
-from .subscription import Filter
+
+if TYPE_CHECKING:
+    from .shard import Shard
+    from .subscription import Filter
 
 Value = str | int | float | bool | None
 

@@ -13,7 +13,7 @@ from .placing import create, open_lane
 from .recovered import LedgerRow, Recovered
 from .selector import compile_selector
 from .shard import Decode, Shard, nothing
-from .subscribing import register
+from .registering import register
 from .subscription import Cursor, Filter, Subscription
 
 SEQUENCES_SKIPPED = 1 << 24

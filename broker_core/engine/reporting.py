@@ -101,5 +101,8 @@ def _heads(cursor: Cursor) -> Iterator[Message]:
     yield from islice(cursor.missing.values(), 1)
     yield from islice(cursor.delayed.values(), 1)
     yield from islice(cursor.ready, 1)
+    if not cursor.ready and cursor.lane.keeps(cursor.horizon):
+        low, _ = next(cursor.progress.unsettled(cursor.horizon, cursor.lane.tail - 1), (0, 0))
+        yield from [message for message in [cursor.lane.kept.get(low)] if message is not None]
     if cursor.returned:
         yield cursor.head

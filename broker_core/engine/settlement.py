@@ -104,12 +104,6 @@ def settle_accepted(shard: Shard) -> None:
                 for position in accepted:
                     cursor.forget_gone(position)
             cursor.accepted = []
-        if cursor.excluded:
-            for first, last in ranges(cursor.excluded):
-                progress.settle(first, last)
-                if cursor.durable:
-                    batch.settled.append((number, index, first, last, Outcome.EXCLUDED))
-            cursor.excluded = []
         shard.change(cursor)
     batch.settling = {}
 

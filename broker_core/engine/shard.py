@@ -40,6 +40,7 @@ class Batch:
         "messages",
         "offered",
         "outputs",
+        "published",
         "reads",
         "settled",
         "settling",
@@ -54,6 +55,8 @@ class Batch:
         self.copies: list[Copy] = []
         self.firsts: dict[Lane, int] = {}
         """Lanes that took stored messages, with the first position taken."""
+        self.published: dict[Lane, int] = {}
+        """Lanes of topics with filters that took messages, and from where on what they left out is not settled yet."""
         self.settling: dict[Cursor, None] = {}
         """Cursors with acknowledgements in `accepted`."""
         self.settled: list[tuple[int, int, int, int, int]] = []
@@ -134,6 +137,7 @@ class Shard:
         "expiry_read",
         "expiry_upto",
         "instance",
+        "keeping",
         "last_destination",
         "last_subscription",
         "last_temporary",
@@ -185,6 +189,8 @@ class Shard:
         """Durable subscriptions of topics, by account."""
         self.bodies: dict[int, int] = {}
         """Large bodies of volatile messages that several subscriptions hold, and how many do."""
+        self.keeping: dict[Lane, None] = {}
+        """Lanes that keep messages or large bodies for subscriptions that are behind."""
         self.links: dict[int, Link] = {}
         self.segments = Segments()
         self.timers = Timers()

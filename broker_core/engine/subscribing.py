@@ -8,14 +8,16 @@ from .commands import Attach, Detach, Unsubscribe
 from .destination import Destination
 from .dispatch import settle_presettled
 from .eligibility import admit, dismiss
-from .effects import Confirmed, Outcome, Refused, SubscriptionDefined, SubscriptionDestroyed
+from .effects import Confirmed, Refused, SubscriptionDestroyed
 from .link import Link, Peer
 from .placing import obtain, why_not_create
 from .refusal import Refusal
+from .registering import begin, definition, forget
 from .settlement import feed, release_all
 from .shard import Shard
-from .subscription import Group, Subscription
+from .subscription import Subscription
 from .temporary import is_own
+from .topics import leave_out
 
 
 # -- links --------------------------------------------------------------------------------------------------------------------------
@@ -33,7 +35,7 @@ def attach(shard: Shard, command: Attach) -> None:
         command.link, peer, subscription, command.credit, command.replenish, command.presettled, command.exclusive, command.priority
     )  # fmt: skip
     if destination.is_topic and not subscription.links:
-        destination.receivers.append(subscription)
+        destination.routes.activate(subscription)
         _is_idle_since(shard, subscription, 0)
     if destination.owner is not None:
         peer.deserted.pop(destination, None)
@@ -81,12 +83,13 @@ def close(shard: Shard, link: Link) -> None:
     shard.watched[destination] = None
     if subscription.links:
         return
-    if not any(s.links for s in destination.receivers):
+    if destination.is_topic:
+        destination.routes.deactivate(subscription)
+    if not destination.routes.active:
         destination.idle_since = shard.now
         if destination.owner is not None:
             destination.owner.deserted[destination] = None
     if destination.is_topic:
-        destination.receivers.remove(subscription)
         _is_idle_since(shard, subscription, shard.now)
         if not subscription.durable:
             end(shard, subscription)
@@ -156,64 +159,6 @@ def _subscription(shard: Shard, peer: Peer, destination: Destination, command: A
     return subscription
 
 
-def begin(shard: Shard, subscription: Subscription) -> None:
-    """From now on: what was sent before is not for it, and the ledger says so."""
-    destination = subscription.destination
-    batch = shard.batch
-    if subscription.durable:
-        batch.definitions.append(definition(subscription))
-    register(shard, subscription)
-    for lane in destination.lanes:
-        if lane is not None and lane.tail:
-            cursor = subscription.cursor(lane)
-            cursor.progress.settle(0, lane.tail - 1)
-            cursor.loaded = lane.tail
-            shard.change(cursor)
-            if cursor.durable:
-                batch.settled.append((subscription.number, lane.index, 0, lane.tail - 1, Outcome.EXCLUDED))
-
-
-def definition(subscription: Subscription) -> SubscriptionDefined:
-    selector = subscription.wanted.selector
-    return SubscriptionDefined(
-        subscription.number, subscription.destination.number, subscription.name, subscription.client_id, subscription.shared,
-        selector.text if selector else "", bool(subscription.wanted.sender), subscription.account,
-    )  # fmt: skip
-
-
-def register(shard: Shard, subscription: Subscription) -> None:
-    """Make it known to its destination and to the shard."""
-    destination = subscription.destination
-    destination.join(subscription)
-    shard.subscriptions[subscription.number] = subscription
-    if not destination.is_topic:
-        destination.receivers.append(subscription)
-        return
-    for lane in destination.lanes:
-        if lane is not None:
-            subscription.cursor(lane)
-    group = destination.groups.setdefault(subscription.wanted, Group(subscription.wanted))
-    group.members[subscription.number] = subscription
-    group.durables += subscription.durable
-    shard.topic_subscriptions += 1
-    if subscription.durable:
-        shard.durables[subscription.account] += 1
-    if subscription.name:
-        shard.named[subscription.client_id, subscription.name] = subscription
-
-
-def forget(shard: Shard, subscription: Subscription) -> None:
-    """The shard knows a topic's subscription no more."""
-    del shard.subscriptions[subscription.number]
-    shard.topic_subscriptions -= 1
-    if subscription.durable:
-        shard.durables[subscription.account] -= 1
-        if not shard.durables[subscription.account]:
-            del shard.durables[subscription.account]
-    if subscription.name:
-        del shard.named[subscription.client_id, subscription.name]
-
-
 def unsubscribe(shard: Shard, command: Unsubscribe) -> None:
     peer = shard.peers.get(command.peer)
     if peer is None:
@@ -240,17 +185,13 @@ def end(shard: Shard, subscription: Subscription) -> None:
     """Without consumers, for good. What it kept is discarded, never to the dead message queue (checklist item 76)."""
     destination = subscription.destination
     destination.idle_since = shard.now
+    leave_out(shard)
     give_back_octets(subscription)
     for cursor in subscription.order:
         empty(shard, cursor)
     destination.leave(subscription)
-    group = destination.groups[subscription.wanted]
-    del group.members[subscription.number]
-    group.durables -= subscription.durable
-    if not group.members:
-        del destination.groups[subscription.wanted]
+    destination.routes.leave(subscription)
     forget(shard, subscription)
-    shard.batch.dirty.pop(subscription, None)
     shard.batch.touched[destination] = None
     if subscription.durable:
         shard.batch.definitions.append(SubscriptionDestroyed(subscription.number))

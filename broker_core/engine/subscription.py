@@ -6,7 +6,7 @@ Where a message of a lane can be, for one subscription (invariants.py checks tha
     floor <= position < frontier          returned | missing | delayed | outstanding on a link | on its way out presettled
     frontier <= position < loaded         ready; if it is in `gone` as below the frontier
     loaded <= position < tail             on disk only: to be paged in (R7); while a read is on its way the cursor owns its interval;
-                                          if it is in `gone` as below the frontier
+                                          a volatile message of a topic perhaps in its lane (keeping.py); if it is in `gone` as below the frontier
 
 An arriving message joins `ready` only if the cursor is caught up and memory allows; else it stays on disk and is paged in later.
 """
@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from heapq import heappop
 from typing import TYPE_CHECKING
 
-from .message import LANES, VOLATILE, Message, StoredBody
+from .message import LANES, VOLATILE, Message
 from .progress import Progress
 
 if TYPE_CHECKING:
@@ -31,11 +31,9 @@ if TYPE_CHECKING:
 class Cursor:
     __slots__ = (
         "accepted",
-        "bodies",
         "changed",
         "delayed",
         "durable",
-        "excluded",
         "failures",
         "failures_changed",
         "gone",
@@ -95,14 +93,10 @@ class Cursor:
         self.failures: dict[int, int] = {}
         """Position -> failures, of unsettled messages that failed."""
         self.failures_changed: dict[int, None] = {}
-        self.bodies: dict[int, StoredBody] = {}
-        """Large bodies of volatile messages that are on disk only, by position: no segment takes them along. 100 octets for 256 KiB at least."""
         self.reserved: dict[int, Message] = {}
         """Settled within a transaction that has not ended, by position."""
         self.accepted: list[int] = []
         """Positions acknowledged in the open batch."""
-        self.excluded: list[int] = []
-        """Positions of the open batch that the subscription's filter left out."""
         self.changed = False
         """Since the last checkpoint."""
 
@@ -115,6 +109,11 @@ class Cursor:
         return self.progress.is_settled(position)
 
     @property
+    def horizon(self) -> int:
+        """From here on nothing is in memory but what came back. The floor may pass `loaded` while what lies on disk expires."""
+        return max(self.loaded, self.progress.floor)
+
+    @property
     def frontier(self) -> int:
         """The first position that was never in turn to be delivered."""
         return self.ready[0].position if self.ready else self.loaded
@@ -123,6 +122,12 @@ class Cursor:
         """It is settled now. In `ready` it stays until its turn comes."""
         if position >= self.loaded or position < self.frontier:
             self.gone.pop(position, None)
+
+    def forget_passed(self) -> None:
+        """`loaded` has moved on: what lies before the frontier is known otherwise."""
+        if self.gone:
+            frontier = self.frontier
+            self.gone = {position: None for position in self.gone if position >= frontier}
 
     @property
     def deliverable(self) -> int:
@@ -258,16 +263,3 @@ class Subscription:
     def outstanding(self) -> int:
         """Delivered and not settled, what transactions hold included."""
         return sum(len(link.unsettled) for link in self.links.values()) + sum(len(cursor.reserved) for cursor in self.order)
-
-
-class Group:
-    """The subscriptions of a topic that have the same filter."""
-
-    __slots__ = ("durables", "members", "wanted")
-
-    def __init__(self, wanted: Filter) -> None:
-        self.wanted = wanted
-        self.members: dict[int, Subscription] = {}
-        """By number."""
-        self.durables = 0
-        """How many of them are durable."""

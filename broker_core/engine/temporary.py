@@ -19,6 +19,7 @@ from .destination import Destination
 from .effects import Confirmed, Refused
 from .link import Peer
 from .refusal import Refusal
+from .registering import begin
 from .shard import Shard
 from .subscription import Subscription
 
@@ -70,10 +71,7 @@ def make(shard: Shard, owner: Peer | None, address: str) -> Destination:
     shard.destinations[address] = shard.numbered[destination.number] = destination
     shard.watched[destination] = None
     if not destination.is_topic:
-        subscription = Subscription(destination.number, destination, durable=False)
-        destination.join(subscription)
-        destination.receivers.append(subscription)
-        shard.subscriptions[subscription.number] = subscription
+        begin(shard, Subscription(destination.number, destination, durable=False))
     return destination
 
 

@@ -3,30 +3,30 @@
 from __future__ import annotations
 
 from .accounting import discard_body
-from .destination import Destination
-from .message import STORED, VOLATILE, Message, StoredBody
-from .placing import open_lane, place
-from .properties import Properties, takes
+from .destination import Destination, Lane
+from .effects import Outcome
+from .keeping import keep
+from .message import STORED, VOLATILE, Message, Reliability, StoredBody
+from .placing import drop, has_room, has_room_for_volatile, place
+from .properties import Properties
+from .routes import Group
 from .shard import Shard
-from .subscription import Group
+from .subscription import Cursor
 
 
 def publish(shard: Shard, destination: Destination, message: Message) -> None:
-    """The message joins the topic's lane for all subscriptions that take it. Each filter is asked once; a subscription without consumers and
-    without a filter costs nothing. What no durable subscription takes is not stored (R19), what nobody takes is over."""
+    """The message joins the topic's lane for all subscriptions that take it. Each filter is asked once at the most; a subscription without consumers
+    costs nothing. What no durable subscription takes is not stored (R19), what nobody takes is over."""
     header = message.header
     message.accepted_at = shard.now
     message.sequence = shard.sequence + 1
     message.destination = destination.number
-    left_out: list[Group] = []
+    routes = destination.routes
+    groups = routes.takers(Properties(shard, message)) if routes.filtered else list(routes.groups.values())
     durables = takers = 0
-    properties = Properties(shard, message)
-    for group in destination.groups.values():
-        if group.wanted and not takes(group.wanted, properties):
-            left_out.append(group)
-        else:
-            durables += group.durables
-            takers += len(group.members)
+    for group in groups:
+        durables += group.durables
+        takers += len(group.members)
     if not takers:
         shard.sequence += 1
         destination.accepted += 1
@@ -36,28 +36,90 @@ def publish(shard: Shard, destination: Destination, message: Message) -> None:
         return
     if not durables and header.reliability >= STORED:
         message.header = header = header.unstored()
-    lane = destination.lanes[header.lane] or open_lane(destination, header.lane)
-    if left_out:
-        _exclude(shard, left_out, header.lane, lane.tail)
+    volatile = header.lane >= VOLATILE
+    size = message.size
     destination.published += 1
-    destination.published_octets += message.size
-    more = message.size * (takers - 1)
-    destination.octets += more
-    destination.octets_volatile += more if header.lane >= VOLATILE else message.size * (takers - durables)
-    if takers > 1 and header.lane >= VOLATILE and message.body.__class__ is StoredBody:
-        shard.bodies[message.body.body] = takers
+    destination.published_octets += size
+    if takers > 1:  # the first is counted by `place`
+        destination.octets += size * (takers - 1)
+        if volatile and message.body.__class__ is StoredBody:
+            shard.bodies[message.body.body] = takers
+    destination.octets_volatile += size * (takers - 1 if volatile else takers - durables)
     place(shard, destination, message)
-    fed = destination.receivers if header.lane < VOLATILE else destination.subscriptions
-    message.holders = len([s for s in fed if (cursor := s.cursors[header.lane]) and cursor.ready and cursor.ready[-1] is message])
+    lane = destination.lanes[header.lane]
+    assert lane is not None
+    behind = _feed(shard, lane, groups, message)
+    if behind and volatile:
+        keep(shard, lane, message, room=has_room_for_volatile(shard, size))
 
 
-def _exclude(shard: Shard, groups: list[Group], index: int, position: int) -> None:
-    """The position is settled for them before it is taken; the flush writes ranges of them."""
+def _feed(shard: Shard, lane: Lane, groups: list[Group], message: Message) -> bool:
+    """To those who have consumers and are not behind; whether there are others who take it."""
+    position, index = message.position, lane.index
+    first = shard.batch.published.setdefault(lane, position) if lane.destination.routes.filtered else position
+    holders = 0
+    behind = False
     for group in groups:
-        for subscription in group.members.values():
+        caught_up = position
+        if group.wanted:
+            # What lies between was left out: whoever has the last one that it let through has everything.
+            taken = group.taken.setdefault(index, [])
+            caught_up = taken[-1] + 1 if taken else first
+            taken.append(position)
+        behind = behind or len(group.active) < len(group.members)
+        for subscription in group.active.values():
+            if not subscription.dirty:
+                subscription.dirty = True
+                shard.batch.dirty[subscription] = None
             cursor = subscription.cursors[index]
             assert cursor is not None
-            cursor.excluded.append(position)
-            shard.batch.settling[cursor] = None
-            if cursor.loaded == position:
-                cursor.loaded = position + 1
+            if cursor.loaded < caught_up or not has_room(shard, cursor, message.size):
+                if cursor.stored or message.header.reliability != Reliability.BEST_EFFORT:
+                    behind = True
+                    continue
+                drop(shard, cursor, message)
+                if cursor.loaded >= caught_up:
+                    cursor.loaded = position + 1
+                continue
+            cursor.ready.append(message)
+            cursor.loaded = position + 1
+            cursor.octets += message.size
+            shard.memory += message.size
+            holders += 1
+    message.holders = holders
+    return behind
+
+
+def leave_out(shard: Shard) -> None:
+    """Settle what filters did not let through since the last time, in ranges: recovery asks no selector again."""
+    published, shard.batch.published = shard.batch.published, {}
+    for lane, first in published.items():
+        last = lane.tail - 1
+        for group in lane.destination.routes.filtered.values():
+            taken = group.taken.pop(lane.index, [])
+            caught_up = taken[-1] + 1 if taken else first
+            ranges = _between(taken, first, last)
+            for subscription in group.members.values() if ranges else ():
+                cursor = subscription.cursors[lane.index]
+                assert cursor is not None
+                if cursor.loaded >= caught_up:
+                    cursor.loaded = last + 1
+                _settle(shard, cursor, ranges)
+
+
+def _between(taken: list[int], first: int, last: int) -> list[tuple[int, int]]:
+    """The ranges of first to last, inclusive, without what was taken."""
+    ranges = []
+    for position in [*taken, last + 1]:
+        if position > first:
+            ranges.append((first, position - 1))
+        first = position + 1
+    return ranges
+
+
+def _settle(shard: Shard, cursor: Cursor, ranges: list[tuple[int, int]]) -> None:
+    shard.change(cursor)
+    for low, high in ranges:
+        cursor.progress.settle(low, high)
+        if cursor.durable:
+            shard.batch.settled.append((cursor.subscription.number, cursor.index, low, high, Outcome.EXCLUDED))

@@ -46,8 +46,6 @@ def withdraw(shard: Shard, cursor: Cursor, message: Message) -> Message | None:
     if position < cursor.loaded:
         cursor.stale += 1
         forget_stale(shard, cursor)
-    else:
-        cursor.bodies.pop(position, None)
     return message
 
 

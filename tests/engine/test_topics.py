@@ -366,7 +366,7 @@ def test_thousands_of_inactive_subscriptions_take_nothing_of_a_stored_message() 
     durable(b, 1, name="active")
     publish(b, "m")
     destination = b.destination(TOPIC)
-    assert [s.name for s in destination.receivers] == ["active"]
+    assert destination.receivers == []
     assert sum(len(s.cursors[4].ready) for s in destination.subscriptions) == 0
     assert b.depth(TOPIC) == 51
     assert VOLATILE + 4 not in [cursor.index for s in destination.subscriptions for cursor in s.order]

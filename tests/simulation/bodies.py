@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from broker_core.engine.commands import Command, Send
+from broker_core.engine.keeping import bodies_behind
 from broker_core.engine.message import VOLATILE, StoredBody
 from broker_core.engine.shard import Shard
 from broker_core.engine.subscription import Cursor
@@ -35,7 +36,7 @@ class Bodies:
 
 
 def _kept(cursor: Cursor) -> Iterator[int]:
-    yield from (body.body for body in cursor.bodies.values())
+    yield from (body.body for body in bodies_behind(cursor))
     outstanding = [m for link in cursor.subscription.links.values() for m in link.unsettled.values() if m.header.lane == cursor.index]
     for message in [*waiting(cursor), *cursor.reserved.values(), *outstanding]:
         if isinstance(message.body, StoredBody):

@@ -19,6 +19,7 @@ from broker_core.engine import (
     reporting,
     segments,
     settlement,
+    topics,
     transactions,
 )
 from broker_core.engine.effects import Confirmed, Effects, Outcome
@@ -255,13 +256,7 @@ def bodies_of_the_volatile_kept(plant: Plant) -> None:
 
 def bodies_on_disk_forgotten(plant: Plant) -> None:
     """A purge discards the large bodies of volatile messages in memory, and not of those that spilled."""
-    right = administration._purge_cursor
-
-    def purge(shard: Any, cursor: Any) -> int:
-        cursor.bodies.clear()
-        return right(shard, cursor)
-
-    plant.put(administration, "_purge_cursor", purge)
+    plant.put(administration, "bodies_behind", lambda _cursor: [])
 
 
 def aborted_sends_appear(plant: Plant) -> None:
@@ -295,13 +290,13 @@ def reserved_forgotten(plant: Plant) -> None:
 
 def excluded_not_in_the_ledger(plant: Plant) -> None:
     """What a selector left out is settled in memory only: after a recovery it is delivered."""
-    right = settlement.settle_accepted
+    right = topics.leave_out
 
-    def settle_accepted(shard: Any) -> None:
+    def leave_out(shard: Any) -> None:
         right(shard)
         shard.batch.settled = [row for row in shard.batch.settled if row[4] is not Outcome.EXCLUDED]
 
-    plant.put(engine, "settle_accepted", settle_accepted)
+    plant.put(engine, "leave_out", leave_out)
 
 
 def exclusive_one_of_many(plant: Plant) -> None:

@@ -1,0 +1,64 @@
+"""Subscriptions become known and cease to be: to their destination, to the shard, and the durable ones to the store."""
+
+from __future__ import annotations
+
+from .effects import Outcome, SubscriptionDefined
+from .shard import Shard
+from .subscription import Subscription
+
+
+def begin(shard: Shard, subscription: Subscription) -> None:
+    """From now on: what was sent before is not for it, and the ledger says so."""
+    if subscription.durable:
+        shard.batch.definitions.append(definition(subscription))
+    register(shard, subscription)
+    for cursor in subscription.order:
+        lane = cursor.lane
+        if lane.tail:
+            cursor.progress.settle(0, lane.tail - 1)
+            cursor.loaded = lane.tail
+            shard.change(cursor)
+            if cursor.durable:
+                shard.batch.settled.append((subscription.number, lane.index, 0, lane.tail - 1, Outcome.EXCLUDED))
+
+
+def definition(subscription: Subscription) -> SubscriptionDefined:
+    selector = subscription.wanted.selector
+    return SubscriptionDefined(
+        subscription.number, subscription.destination.number, subscription.name, subscription.client_id, subscription.shared,
+        selector.text if selector else "", bool(subscription.wanted.sender), subscription.account,
+    )  # fmt: skip
+
+
+def register(shard: Shard, subscription: Subscription) -> None:
+    """Make it known to its destination and to the shard."""
+    destination = subscription.destination
+    destination.join(subscription)
+    shard.subscriptions[subscription.number] = subscription
+    for lane in destination.lanes:
+        if lane is not None:
+            subscription.cursor(lane)
+    if not destination.is_topic:
+        destination.receivers.append(subscription)
+        return
+    destination.routes.join(subscription)
+    shard.topic_subscriptions += 1
+    if subscription.durable:
+        shard.durables[subscription.account] += 1
+    if subscription.name:
+        shard.named[subscription.client_id, subscription.name] = subscription
+
+
+def forget(shard: Shard, subscription: Subscription) -> None:
+    """The shard knows it no more."""
+    del shard.subscriptions[subscription.number]
+    shard.batch.dirty.pop(subscription, None)
+    if not subscription.destination.is_topic:
+        return
+    shard.topic_subscriptions -= 1
+    if subscription.durable:
+        shard.durables[subscription.account] -= 1
+        if not shard.durables[subscription.account]:
+            del shard.durables[subscription.account]
+    if subscription.name:
+        del shard.named[subscription.client_id, subscription.name]

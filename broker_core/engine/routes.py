@@ -1,0 +1,104 @@
+"""A topic's subscriptions by what they take: a message finds those that take it without asking each."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from .properties import Properties, takes
+from .selector import constants_of
+
+if TYPE_CHECKING:
+    from .properties import Value
+    from .subscription import Filter, Subscription
+
+
+class Group:
+    """The subscriptions of a topic that have the same filter."""
+
+    __slots__ = ("active", "durables", "members", "taken", "wanted")
+
+    def __init__(self, wanted: Filter) -> None:
+        self.wanted = wanted
+        self.members: dict[int, Subscription] = {}
+        """By number."""
+        self.active: dict[int, Subscription] = {}
+        """Those of them that have consumers."""
+        self.durables = 0
+        """How many of them are durable."""
+        self.taken: dict[int, list[int]] = {}
+        """By lane, what the filter has let through since Batch.published began; of a group with one."""
+
+
+class Routes:
+    """Of one topic. Groups whose selector is true only of messages with a certain value are found by it; the others are asked, each once a message."""
+
+    __slots__ = ("_asked", "_by_value", "active", "filtered", "groups")
+
+    def __init__(self) -> None:
+        self.groups: dict[Filter, Group] = {}
+        self.filtered: dict[Filter, Group] = {}
+        """Those that leave something out."""
+        self.active = 0
+        """Subscriptions with consumers."""
+        self._asked: dict[Filter, Group] = {}
+        """Whatever the values of a message."""
+        self._by_value: dict[tuple[str, bool], dict[Value, dict[Filter, Group]]] = {}
+        """(identifier, whether strings are read as what they look like) -> constant -> groups."""
+
+    def takers(self, properties: Properties) -> list[Group]:
+        """The groups that take the message."""
+        found = [group for wanted, group in self._asked.items() if not wanted or takes(wanted, properties)]
+        for (name, coerce), by_constant in self._by_value.items():
+            for constant in constants_of(properties(name), coerce=coerce):
+                found += [group for wanted, group in by_constant.get(constant, _NONE).items() if takes(wanted, properties)]
+        return found
+
+    def join(self, subscription: Subscription) -> None:
+        wanted = subscription.wanted
+        group = self.groups.get(wanted)
+        if group is None:
+            group = self.groups[wanted] = Group(wanted)
+            if wanted:
+                self.filtered[wanted] = group
+            self._shelf(wanted)[wanted] = group
+        group.members[subscription.number] = subscription
+        group.durables += subscription.durable
+
+    def leave(self, subscription: Subscription) -> None:
+        """It has no consumers any more."""
+        wanted = subscription.wanted
+        group = self.groups[wanted]
+        del group.members[subscription.number]
+        group.durables -= subscription.durable
+        if group.members:
+            return
+        del self.groups[wanted], self._shelf(wanted)[wanted]
+        self.filtered.pop(wanted, None)
+        selector = wanted.selector
+        if selector is not None and selector.equality is not None:
+            (name, constant), coerce = selector.equality, selector.coerce
+            if not self._by_value[name, coerce][constant]:
+                del self._by_value[name, coerce][constant]
+            if not self._by_value[name, coerce]:
+                del self._by_value[name, coerce]
+
+    def _shelf(self, wanted: Filter) -> dict[Filter, Group]:
+        """Where a group with this filter is found."""
+        selector = wanted.selector
+        if selector is None or selector.equality is None:
+            return self._asked
+        name, constant = selector.equality
+        return self._by_value.setdefault((name, selector.coerce), {}).setdefault(constant, {})
+
+    def activate(self, subscription: Subscription) -> None:
+        """It has its first consumer."""
+        self.groups[subscription.wanted].active[subscription.number] = subscription
+        self.active += 1
+
+    def deactivate(self, subscription: Subscription) -> None:
+        """It has lost its last one."""
+        del self.groups[subscription.wanted].active[subscription.number]
+        self.active -= 1
+
+
+_NONE: dict[Filter, Group] = {}
