@@ -14,7 +14,7 @@ from broker_core.engine.routes import Routes
 from broker_core.engine.selector import compile_selector
 from broker_core.engine.subscription import Filter, Subscription
 from tests.engine.rig import ASSURED, EXPRESS, Bench
-from tests.engine.topic_rig import TOPIC, bench, durable, plain, publish, restart
+from tests.engine.topic_rig import TOPIC, bench, durable
 
 SELECTORS = (
     "", "n = 1", "n = '1'", "n = 1.0", "n = TRUE", "n = 2", "n = 'x'", "n <> 1", "n = 1 AND m = 2", "m = 'a' AND n > 1", "n IS NULL", "n = 1 OR m = 2",

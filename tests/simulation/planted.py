@@ -215,14 +215,14 @@ def offered_forgotten_at_recovery(plant: Plant) -> None:
     plant.put(term, "recover", recover)
 
 
-def purge_takes_what_is_delivered(plant: Plant) -> None:
-    """A purge forgets that acknowledgements of the open batch are not settled yet and queues are left out of step."""
+def purged_messages_stay(plant: Plant) -> None:
+    """A purge settles what waits in memory and leaves it there."""
     right = administration._purge_cursor
 
-    def purge(shard: Any, cursor: Any, *rest: Any) -> int:
-        loaded = cursor.loaded
-        count = right(shard, cursor, *rest)
-        cursor.loaded = loaded
+    def purge(shard: Any, cursor: Any) -> int:
+        ready = list(cursor.ready)
+        count = right(shard, cursor)
+        cursor.ready.extend(ready)
         return count
 
     plant.put(administration, "_purge_cursor", purge)
@@ -335,7 +335,7 @@ BUGS: tuple[Bug, ...] = (
     checkpoint_ahead,
     dead_copy_dropped,
     ledger_ignored,
-    purge_takes_what_is_delivered,
+    purged_messages_stay,
     reader_forgotten,
     back_without_flag,
     bodies_of_the_volatile_kept,
