@@ -100,6 +100,17 @@ class Attach:
 
 
 @dataclass(slots=True)
+class Browse:
+    """Show copies of what a queue holds now, consuming nothing; Browsed says that these were all. A Detach closes it."""
+
+    peer: int
+    link: int
+    address: str
+    token: Any = None
+    wanted: Filter = EVERYTHING
+
+
+@dataclass(slots=True)
 class Unsubscribe:
     """End a subscription that has a name and no consumer (JMS 6.11.4)."""
 
@@ -224,6 +235,6 @@ def send_of(command: object) -> Send | None:
 
 
 Command = (
-    Open | Stop | Start | Sync | PeerLost | Send | CreateTemporary | Attach | Unsubscribe | Grant | Settle | Begin | Transacted | End | Detach
-    | PageLoaded | SegmentDropped | SegmentCompacted | Control
+    Open | Stop | Start | Sync | PeerLost | Send | CreateTemporary | Attach | Browse | Unsubscribe | Grant | Settle | Begin | Transacted
+    | End | Detach | PageLoaded | SegmentDropped | SegmentCompacted | Control
 )  # fmt: skip

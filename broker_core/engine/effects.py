@@ -78,7 +78,15 @@ class Detached:
     detail: str = ""
 
 
-Output = Confirmed | Delivered | Refused | Drained | Detached
+@dataclass(slots=True)
+class Browsed:
+    """The browser has been shown everything."""
+
+    peer: int
+    link: int
+
+
+Output = Confirmed | Delivered | Refused | Drained | Browsed | Detached
 
 
 # -- writes -------------------------------------------------------------------------------------------------------------------------

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from . import browsing
 from . import commands as c
 from .accounting import correct_octets
 from .administration import control
@@ -48,6 +49,8 @@ class Engine:
         shard = self.shard
         if shard.expiring:
             return shard.now
+        if shard.browsing.turns:
+            return shard.now
         deadline = shard.timers.next_deadline()
         if shard.left:
             linger = shard.now + PRESETTLED_LINGER_MS
@@ -56,7 +59,11 @@ class Engine:
 
     def released(self) -> None:
         """The outputs of the oldest flush not yet released have left: what they carried to presettled links counts as acknowledged."""
-        self.shard.left += self.shard.unreleased.popleft()
+        shard = self.shard
+        presettled, browsers = shard.unreleased.popleft()
+        shard.left += presettled
+        for browser in browsers:
+            browsing.released(shard, browser)
 
     def flush(self, now: int, *, report: bool = False) -> Effects:
         """Close the open batch: fire timers, hand out what can be delivered, and say what must be durable, told and read.
@@ -90,10 +97,12 @@ class Engine:
             for link in subscription.links.values() if subscription.draining else ():
                 if link.drain:
                     drain(shard, link)
+        if shard.browsing.turns:
+            browsing.proceed(shard)
         commit = _commit(shard)
         shard.batch = Batch()
-        shard.unreleased.append(shard.presettled)
-        shard.presettled = []
+        shard.unreleased.append((shard.presettled, shard.browsing.sending))
+        shard.presettled, shard.browsing.sending = [], []
         effects = Effects(commit, batch.outputs, batch.reads, batch.discarded, statistics=rows)
         if report:
             effects.checkpoint = checkpoint(shard)
@@ -168,6 +177,7 @@ def _start(shard: Shard, command: c.Start) -> None:
         peer.stopped = False
         for link in peer.links.values():
             feed(shard, link)
+        browsing.resume(shard, peer)
 
 
 def _sync(shard: Shard, command: c.Sync) -> None:
@@ -180,6 +190,7 @@ def _peer_lost(shard: Shard, command: c.PeerLost) -> None:
         roll_back_all(shard, peer.transactions.values())
         for link in list(peer.links.values()):
             close(shard, link)
+        browsing.close_all(shard, peer)
         end_temporaries(shard, peer)
 
 
@@ -193,8 +204,13 @@ def _grant(shard: Shard, command: c.Grant) -> None:
 
 # -- the store's answers --------------------------------------------------------------------------------------------------------------
 def _page_loaded(shard: Shard, command: c.PageLoaded) -> None:
-    answer = page_of_expired if command.read == shard.expiry_read else loaded
-    answer(shard, command)
+    browsed = shard.browsing.read
+    if browsed is not None and command.read == browsed.read:
+        browsing.loaded(shard, command)
+    elif command.read == shard.expiry_read:
+        page_of_expired(shard, command)
+    else:
+        loaded(shard, command)
 
 
 def _segment_dropped(shard: Shard, command: c.SegmentDropped) -> None:
@@ -215,6 +231,7 @@ _HANDLERS: dict[type, Callable[[Shard, Any], None]] = {
     c.PeerLost: _peer_lost,
     c.CreateTemporary: create_temporary,
     c.Attach: attach,
+    c.Browse: browsing.browse,
     c.Unsubscribe: unsubscribe,
     c.Grant: _grant,
     c.Begin: begin,

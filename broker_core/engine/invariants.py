@@ -11,7 +11,7 @@ from itertools import pairwise
 from .destination import Destination, Lane
 from .effects import PageWanted
 from .engine import Engine
-from .link_invariants import check_links, check_peers, lane_name
+from .link_invariants import check_browsers, check_links, check_peers, lane_name
 from .message import VOLATILE, Message
 from .progress import BLOCK, Progress
 from .shard import Shard
@@ -30,6 +30,7 @@ def check(engine: Engine) -> None:
     shard = engine.shard
     assert not shard.batch.dirty and not shard.batch.settling, "the flush left work in the batch"
     memory = sum(octets for _, _, octets in shard.reading.values())
+    memory += sum(browser.octets for browser in shard.browsing.browsers.values())
     waiting = _waiting(shard)
     for destination in shard.destinations.values():
         assert shard.numbered.get(destination.number) is destination, f"{destination.address} is not the destination of its number"
@@ -55,6 +56,7 @@ def check(engine: Engine) -> None:
     assert shard.memory == memory, f"memory is said to hold {shard.memory} octets, it holds {memory}"
     _check_readers(shard)
     check_peers(shard)
+    check_browsers(shard)
     check_temporaries(shard)
     transacted = sum(transaction.octets for peer in shard.peers.values() for transaction in peer.transactions.values())
     check_subscriptions(shard)

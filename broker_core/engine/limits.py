@@ -21,6 +21,9 @@ class Limits:
     link_octets: int = 16 << 20
     """Outstanding on one link beside its credit; at least one message (R16)."""
     link_unsettled: int = 65_535
+    browsers_max: int = 64
+    """Open in all. One reads a page at a time, so they hold a few pages together, and what one flush hands to all of them is `page_rows` messages."""
+    peer_browsers_max: int = 16
     segment_rows: int = 250_000
     segment_octets: int = 128 << 20
     dead_retention_ms: int = 14 * 86_400_000

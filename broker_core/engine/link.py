@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from .message import Message
 
 if TYPE_CHECKING:
+    from .browser import Browser
     from .commands import Send
     from .destination import Destination
     from .effects import Outcome
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 class Peer:
     """A connection that has logged in."""
 
-    __slots__ = ("account", "client_id", "deserted", "links", "number", "session", "stopped", "temporaries", "transactions")
+    __slots__ = ("account", "browsers", "client_id", "deserted", "links", "number", "pins", "session", "stopped", "temporaries", "transactions")
 
     def __init__(self, number: int, account: str, client_id: str, session: str = "") -> None:
         self.number = number
@@ -26,6 +27,9 @@ class Peer:
         self.session = session
         """No other peer has it, of no other term either: the names of its temporary destinations begin with it. Empty: it makes none."""
         self.links: dict[int, Link] = {}
+        self.browsers: dict[int, Browser] = {}
+        self.pins: dict[tuple[int, int], Message] = {}
+        """Copies with large bodies on their way to its browsers, by link and tag (pins.py)."""
         self.transactions: dict[bytes, Transaction] = {}
         """Begun and not ended, by the name that the peer gave them."""
         self.temporaries: dict[Destination, None] = {}

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections import Counter, deque
 
+from .browser import Doing
 from .commands import Direction
 from .eligibility import is_eligible
 from .link import Link
+from .message import VOLATILE
 from .shard import Shard
 from .subscription import Cursor, Subscription
 
@@ -81,3 +83,37 @@ def check_peers(shard: Shard) -> None:
         assert shard.peers.get(link.peer.number) is link.peer, f"the peer of link {link.number} is gone"
         assert link.subscription.links.get(link.number) is link, f"link {link.number} is not its subscription's"
         assert link.subscription.number in shard.subscriptions, f"link {link.number} is of a subscription that is gone"
+
+
+# -- browsers -------------------------------------------------------------------------------------------------------------------------
+def check_browsers(shard: Shard) -> None:
+    """Each waits for one thing, and that will come; what is on its way to them is pinned."""
+    browsing = shard.browsing
+    browsers = browsing.browsers
+    held = {number for peer in shard.peers.values() for number in peer.browsers}
+    assert held == set(browsers), f"links of browsers of peers {held}, of the shard {set(browsers)}"
+    assert not browsing.sending, "the flush left browsers that got something"
+    assert (browsing.read is None) == (browsing.reader is None), f"a page is read for {browsing.reader}"
+    releasing = {browser for _, browsers in shard.unreleased for browser in browsers}
+    for number, browser in browsers.items():
+        assert shard.peers.get(browser.peer.number) is browser.peer, f"the peer of browsing link {number} is gone"
+        waits = {
+            Doing.TURN: browser in browsing.turns,
+            Doing.READER: browser in browsing.readers and browsing.read is not None,
+            Doing.PAGE: browser is browsing.reader,
+            Doing.RELEASE: browser in releasing,
+            Doing.START: browser.peer.stopped,
+            Doing.NOTHING: not browser.walk.lanes,
+        }
+        assert waits[browser.doing], f"browsing link {number} waits in vain for {browser.doing.value}"
+        queued = browsing.turns.count(browser) + browsing.readers.count(browser)
+        assert queued == (browser.doing in (Doing.TURN, Doing.READER)), f"browsing link {number} is queued {queued} times"
+        assert browser.doing is Doing.TURN or browser.page is None, f"browsing link {number} forgot its page"
+        holding = browser.doing is Doing.PAGE or browser.page is not None or browser in releasing
+        assert holding or not browser.octets, f"browsing link {number} holds {browser.octets} octets for nothing"
+    pinned: dict[tuple[int, int], dict[int, int]] = {}
+    for message in [message for peer in shard.peers.values() for message in peer.pins.values()]:
+        if message.header.lane < VOLATILE:
+            lane = pinned.setdefault((message.destination, message.header.lane), {})
+            lane[message.position] = lane.get(message.position, 0) + 1
+    assert shard.pinned == pinned, f"bodies of {shard.pinned} are said to be pinned, it is {pinned}"

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from .effects import CompactSegment, DropSegment, Maintenance, SweepRetained
 from .message import VOLATILE
+from .pins import pinned_within
 from .segments import LaneKey, Segment
 from .shard import Shard
 
@@ -43,12 +44,10 @@ def _is_live(shard: Shard, segment: Segment) -> bool:
 
 
 def _unsettled(shard: Shard, key: LaneKey, first: int, last: int, at_most: int) -> list[tuple[int, int]]:
-    """Up to `at_most` ranges of the lane's interval in which some subscription has something unsettled."""
+    """Up to `at_most` ranges of the lane's interval in which some subscription has something unsettled, or a browser is still being sent a body."""
     destination = shard.numbered.get(key[0])
-    found: list[tuple[int, int]] = []
-    if destination is None:
-        return found
-    for subscription in destination.subscriptions:
+    found = [(position, position) for position in pinned_within(shard, key, first, last)] if shard.pinned else []
+    for subscription in destination.subscriptions if destination is not None else ():
         cursor = subscription.cursors[key[1]]
         if cursor is None or cursor.progress.floor > last:
             continue
@@ -93,6 +92,7 @@ def _sweep(shard: Shard) -> SweepRetained:
         destination = shard.numbered.get(key[0])
         cursors = [s.cursors[key[1]] for s in destination.subscriptions] if destination else []
         floor = min((c.progress.floor for c in cursors if c is not None), default=high + 1)
+        floor = min([floor, *(pinned_within(shard, key, low, high) if shard.pinned else ())])
         if floor > low:
             sweep.settled.append((*key, low, min(floor - 1, high)))
             if floor > high:

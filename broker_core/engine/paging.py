@@ -30,7 +30,7 @@ def want_pages(shard: Shard, subscription: Subscription) -> None:
             _want_page(shard, cursor)
 
 
-def _allowance(shard: Shard) -> tuple[int, int]:
+def allowance(shard: Shard) -> tuple[int, int]:
     """Rows and octets of a read: small ones while memory is short, so that ten thousand deep queues share it."""
     limits = shard.limits
     if shard.memory + limits.page_octets > limits.memory_octets:
@@ -49,7 +49,7 @@ def _want_page(shard: Shard, cursor: Cursor, rows_max: int = 1 << 30) -> None:
         upto = lane.kept_first - 1
     if first > upto:
         return
-    rows, octets = _allowance(shard)
+    rows, octets = allowance(shard)
     segments = shard.segments.overlapping(key, first, upto)
     _begin(shard, cursor, PageWanted(shard.next_read(), *key, first - 1, upto, min(rows, rows_max), octets, segments), octets)
 
@@ -63,7 +63,7 @@ def want_head(shard: Shard, cursor: Cursor) -> None:
 def _want_missing(shard: Shard, cursor: Cursor) -> None:
     lane = cursor.lane
     key = (lane.destination.number, lane.index)
-    rows, octets = _allowance(shard)
+    rows, octets = allowance(shard)
     positions: list[int] = []
     for position in sorted(cursor.missing)[:rows]:
         positions.append(position)
@@ -103,7 +103,7 @@ def _take_page(shard: Shard, cursor: Cursor, read: PageWanted, command: PageLoad
     octets = 0
     for message in command.messages:
         position = message.position
-        _as_placed(cursor, message)
+        as_placed(cursor, message)
         if (settled_some and progress.is_settled(position)) or (gone and position in gone):
             continue
         if position <= flagged:
@@ -118,7 +118,7 @@ def _take_page(shard: Shard, cursor: Cursor, read: PageWanted, command: PageLoad
     cursor.forget_passed()
 
 
-def _as_placed(cursor: Cursor, message: Message) -> None:
+def as_placed(cursor: Cursor, message: Message) -> None:
     """A row tells what its sender asked for: one that no durable subscription wanted was put into a volatile lane all the same (R19)."""
     if message.header.lane != cursor.index:
         message.header = message.header.unstored()

@@ -10,6 +10,7 @@ from .dead import bury, expire
 from .effects import Confirmed, Outcome, Refused
 from .link import Link
 from .message import Message, Reliability, StoredBody
+from .pins import is_of_browser
 from .progress import ranges
 from .refusal import Refusal
 from .shard import Shard
@@ -20,7 +21,10 @@ from .waiting import put_back
 def settle(shard: Shard, command: Settle) -> None:
     link = shard.links.get(command.link)
     if link is None or link.peer.number != command.peer:
-        shard.batch.outputs.append(Refused(command.peer, command.token, Refusal.NO_SUCH_LINK, link=command.link))
+        if not is_of_browser(shard, command):
+            shard.batch.outputs.append(Refused(command.peer, command.token, Refusal.NO_SUCH_LINK, link=command.link))
+        elif command.token is not None:
+            shard.batch.outputs.append(Confirmed(command.peer, command.token))
         return
     unsettled = link.unsettled
     tags = command.tags

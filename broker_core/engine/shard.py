@@ -7,12 +7,13 @@ from collections.abc import Callable, Mapping
 from heapq import heapify, heappop, heappush
 from typing import TYPE_CHECKING, Any
 
+from .browser import Browser, Browsing
 from .destination import Destination, Lane
 from .effects import Copy, Definition, Output, Read
 from .limits import Limits
 from .link import Link, Peer
 from .message import Header, Message
-from .segments import Segments
+from .segments import LaneKey, Segments
 from .subscription import Cursor, Subscription
 
 if TYPE_CHECKING:
@@ -120,6 +121,7 @@ class Shard:
         "accepted",
         "batch",
         "bodies",
+        "browsing",
         "changed_cursors",
         "changed_destinations",
         "changed_lanes",
@@ -150,6 +152,7 @@ class Shard:
         "now",
         "numbered",
         "peers",
+        "pinned",
         "presettled",
         "read_number",
         "reading",
@@ -192,6 +195,9 @@ class Shard:
         self.keeping: dict[Lane, None] = {}
         """Lanes that keep messages or large bodies for subscriptions that are behind."""
         self.links: dict[int, Link] = {}
+        self.browsing = Browsing()
+        self.pinned: dict[LaneKey, dict[int, int]] = {}
+        """Positions of stored messages whose large bodies are on their way to browsers, and to how many."""
         self.segments = Segments()
         self.timers = Timers()
         self.accepted = self.settled = self.dead = self.expired = self.redelivered = 0
@@ -200,13 +206,13 @@ class Shard:
         """Dropped, as their temporary destination had ended."""
         self.batch = Batch()
         self.memory = 0
-        """Octets of messages in `ready` and `returned`, and of pages on their way."""
+        """Octets of messages in `ready` and `returned`, of pages on their way, and of what browsers were read."""
         self.transacted = 0
         """Octets of sends that wait for their transactions' end; as many as `memory_octets` at the most."""
         self.presettled: list[tuple[Link, list[int]]] = []
         """Deliveries handed out in this flush that are settled once they have left."""
-        self.unreleased: deque[list[tuple[Link, list[int]]]] = deque()
-        """The same of earlier flushes whose outputs the host has not released yet, oldest first."""
+        self.unreleased: deque[tuple[list[tuple[Link, list[int]]], list[Browser]]] = deque()
+        """The same of earlier flushes whose outputs the host has not released yet, oldest first; and the browsers that got something."""
         self.left: list[tuple[Link, list[int]]] = []
         """The same, released: settled by the next flush."""
         self.read_number = 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from . import browsing
 from .accounting import empty, give_back_octets
 from .address import is_temporary, is_topic
 from .commands import Attach, Detach, Unsubscribe
@@ -63,10 +64,14 @@ def _why_not_attach(shard: Shard, peer: Peer, command: Attach) -> tuple[Refusal 
 
 def detach(shard: Shard, command: Detach) -> None:
     link = shard.links.get(command.link)
-    if link is None or link.peer.number != command.peer:
+    browser = shard.browsing.browsers.get(command.link)
+    if browser is not None and browser.peer.number == command.peer:
+        browsing.close(shard, browser)
+    elif link is not None and link.peer.number == command.peer:
+        close(shard, link)
+    else:
         shard.batch.outputs.append(Refused(command.peer, command.token, Refusal.NO_SUCH_LINK, link=command.link))
         return
-    close(shard, link)
     if command.token is not None:
         shard.batch.outputs.append(Confirmed(command.peer, command.token))
 

@@ -9,6 +9,7 @@ from broker_core.engine.commands import (
     SEND_OCTETS,
     Attach,
     Begin,
+    Browse,
     Command,
     Detach,
     End,
@@ -28,7 +29,7 @@ ORPHANS_OCTETS_MAX = 64 << 20
 """Of sends whose connection is gone. Nobody was told that they are safe, but nobody throws them away lightly; clients that come and go
 without end must not fill the memory, though."""
 
-Waiting = Send | Sync | Begin | Transacted | End | Settle | Attach | Detach | Unsubscribe
+Waiting = Send | Sync | Begin | Transacted | End | Settle | Attach | Browse | Detach | Unsubscribe
 
 
 def _octets_of(command: Command) -> int:

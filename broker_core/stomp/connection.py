@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from broker_core.engine.commands import Begin, Command, CreateTemporary, End, Open, PeerLost, Send, Sync, Transacted
-from broker_core.engine.effects import Confirmed, Delivered, Detached, Outcome, Output, Refused
+from broker_core.engine.effects import Browsed, Confirmed, Delivered, Detached, Outcome, Output, Refused
 from broker_core.engine.message import Header, Message
 from broker_core.engine.refusal import Refusal
 
@@ -189,6 +189,10 @@ class Connection:
                     link.write(output, out)
             elif output.__class__ is Refused:
                 self._refused(output)
+            elif output.__class__ is Browsed:
+                link = self._subscriptions.link(output.link)
+                if link is not None:
+                    out.append(link.end_of_browsing())
             elif output.__class__ is Detached:
                 self._error(REFUSALS[output.refusal], sentences(output.refusal, output.detail))
         if out:

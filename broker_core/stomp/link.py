@@ -19,7 +19,16 @@ class Link:
     """
 
     def __init__(
-        self, number: int, link: int, subscription: str | None, destination: str, acknowledge: Acknowledge, version: str, instance: str
+        self,
+        number: int,
+        link: int,
+        subscription: str | None,
+        destination: str,
+        acknowledge: Acknowledge,
+        version: str,
+        instance: str,
+        *,
+        browses: bool = False,
     ) -> None:
         self.number = number
         self.link = link
@@ -27,7 +36,9 @@ class Link:
         self.subscription = subscription
         """The client's id of it; None: a 1.0 client gave none."""
         self.cumulative = acknowledge is Acknowledge.CLIENT
-        self.presettled = acknowledge is Acknowledge.AUTO
+        self.browses = browses
+        self.presettled = browses or acknowledge is Acknowledge.AUTO
+        """Its acknowledgements, if any come, mean nothing."""
         self.on_topic = False
         self.closing = False
         """The engine takes back what has not left."""
@@ -38,7 +49,7 @@ class Link:
         self._version = version
         self._destination = destination
         self._acked = version == "1.2" and acknowledge is not Acknowledge.AUTO
-        self._tags: dict[str, int] | None = {} if version != "1.2" and acknowledge is not Acknowledge.AUTO else None
+        self._tags: dict[str, int] | None = {} if version != "1.2" and not self.presettled else None
         self._sequence = 0
         self._named = False
         self._identity = f"ID:{instance}-"
@@ -96,6 +107,11 @@ class Link:
         presettled = (self.link, tag) if self.presettled and not self.closing else None
         piece = LargeBody(body, presettled) if isinstance(body, StoredBody) else body
         out.extend((b"\n".join([line for line in lines if line]), piece, b"\0"))
+
+    def end_of_browsing(self) -> bytes:
+        """ActiveMQ's: a MESSAGE that is none."""
+        destination = header_line("destination", self._destination, self._version).encode()
+        return b"%b0\nbrowser:end\n%b\ncontent-length:0\n\n\0" % (self._start, destination)
 
     def _message_id(self, message: Message) -> str:
         return message.header.message_id or f"{self._identity}{message.sequence}"

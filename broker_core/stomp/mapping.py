@@ -151,6 +151,8 @@ class Subscribe:
     exclusive: bool = False
     priority: int = 0
     """Of the consumer."""
+    browses: bool = False
+    """It looks, and consumes nothing."""
 
 
 DURABLE_NAMES = ("durable-subscription-name", "activemq.subscriptionName", "durable-subscriber-name")
@@ -166,13 +168,14 @@ def subscribing(headers: dict[str, str], limits: Limits, client_id: str, tempora
         raise Malformed("SUBSCRIBE needs header destination")
     address = temporaries.address_of(destination)
     on_topic = is_topic(address)
-    if flag(headers, "browser"):
-        raise Malformed("header browser of SUBSCRIBE is not supported yet")
+    browses = flag(headers, "browser")
+    if browses and on_topic:
+        raise Malformed("header browser of SUBSCRIBE is for queues: a topic keeps no messages to look at")
     if not on_topic:
         for name in DURABLE_NAMES:
             if name in headers:
                 raise Malformed(f"header {name} of SUBSCRIBE is for topics: a queue keeps its messages anyway")
-        if "selector" in headers or _no_local(headers):
+        if ("selector" in headers or _no_local(headers)) and not browses:
             raise Malformed("headers selector and no-local of SUBSCRIBE are not supported on queues yet")
     named = headers.get("ack", "auto")
     try:
@@ -182,6 +185,8 @@ def subscribing(headers: dict[str, str], limits: Limits, client_id: str, tempora
     credit = UNLIMITED_CREDIT if acknowledge is Acknowledge.AUTO else _prefetch(headers, limits)
     exclusive = flag(headers, "exclusive") or flag(headers, "activemq.exclusive")
     priority = _consumer_priority(headers)
+    if browses:
+        return Subscribe(address, destination, acknowledge, credit, wanted=_filter(headers, client_id), browses=True)
     if not on_topic:
         return Subscribe(address, destination, acknowledge, credit, exclusive=exclusive, priority=priority)
     name, durable = subscription_name(headers)

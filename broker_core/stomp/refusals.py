@@ -24,6 +24,7 @@ REFUSALS: dict[Refusal, str] = {
     Refusal.NO_SUCH_SUBSCRIPTION: "no subscription of this name",
     Refusal.CLIENT_ID_REQUIRED: "client-id required",
     Refusal.LINK_IN_USE: "subscription id in use",
+    Refusal.TOO_MANY_BROWSERS: "too many browsers",
     Refusal.NO_SUCH_LINK: "no such subscription",
     Refusal.NO_SUCH_DELIVERY: "no such delivery",
     Refusal.TRANSACTION_EXISTS: "transaction exists",

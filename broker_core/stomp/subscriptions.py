@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from broker_core.engine.address import is_topic
-from broker_core.engine.commands import Attach, Detach, Settle, Sync, Transacted, Unsubscribe
+from broker_core.engine.commands import Attach, Browse, Detach, Settle, Sync, Transacted, Unsubscribe
 from broker_core.engine.effects import Outcome
 
 from .limits import Limits
@@ -50,7 +50,7 @@ class Subscriptions:
         return self._by_link.get(link)
 
     # -- opening and closing ------------------------------------------------------------------------------------------------------------
-    def subscribe(self, headers: dict[str, str], token: Receipt | None) -> Attach:
+    def subscribe(self, headers: dict[str, str], token: Receipt | None) -> Attach | Browse:
         wanted = subscribing(headers, self._limits, self._client_id, self._temporaries)
         subscription = headers.get("id")
         if subscription is None and self._version != "1.0":
@@ -62,9 +62,11 @@ class Subscriptions:
         if len(self._by_link) >= self._limits.subscriptions_max:
             raise Malformed(f"more than {self._limits.subscriptions_max} subscriptions on one connection")
         number, wire = self._next_number()
-        link = Link(number, wire, subscription, wanted.destination, wanted.acknowledge, self._version, self._instance)
+        link = Link(number, wire, subscription, wanted.destination, wanted.acknowledge, self._version, self._instance, browses=wanted.browses)
         link.on_topic = is_topic(wanted.address)
         self._by_id[key] = self._by_number[b"%d" % number] = self._by_link[wire] = link
+        if wanted.browses:
+            return Browse(self._peer, wire, wanted.address, token, wanted.wanted)
         return Attach(
             self._peer, wire, wanted.address, token, wanted.credit, replenish=True, presettled=wanted.acknowledge is Acknowledge.AUTO,
             name=wanted.name, durable=wanted.durable, shared=wanted.shared, wanted=wanted.wanted,

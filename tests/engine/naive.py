@@ -41,6 +41,11 @@ class NaiveBroker:
     def waiting(self) -> list[NaiveMessage]:
         return [message for message in self.messages.values() if message.state == "waiting"]
 
+    def shown(self) -> list[str]:
+        """What a browser sees, in order."""
+        there = [message for message in self.messages.values() if message.state in ("waiting", "held")]
+        return [message.name for message in sorted(there, key=lambda m: (-m.priority, not m.stored, m.order))]
+
     def may_go_first(self, message: NaiveMessage) -> bool:
         """Nothing of its lane that never left, nor of a higher priority, waits before it."""
         waiting = self.waiting()

@@ -21,7 +21,7 @@ from broker_core.engine.effects import (
     Refused,
 )
 from broker_core.engine.invariants import check
-from broker_core.engine.message import VOLATILE, Encoding, Header, Message, Reliability
+from broker_core.engine.message import VOLATILE, Encoding, Header, Message, Reliability, StoredBody
 from broker_core.engine.refusal import Refusal
 from broker_core.engine.subscription import Cursor
 from broker_core.store.memory import MemoryDatabase, MemoryStore
@@ -80,7 +80,8 @@ class Bench:
             outputs += effects.outputs
             self.release(effects)
             report = False
-            if self.slow or not (self.reads or self.steps or self.engine.shard.expiring):
+            shard = self.engine.shard
+            if self.slow or not (self.reads or self.steps or shard.expiring or shard.browsing.turns):
                 self.outputs += outputs
                 return outputs
             self.read()
@@ -139,6 +140,10 @@ class Bench:
         self.apply(c.Attach(peer, link, address, credit=credit, **how))
         return self.bodies(self.flush())
 
+    def browse(self, link: int = 1, *, peer: int = 1, address: str = QUEUE, **how: Any) -> list[str]:
+        self.apply(c.Browse(peer, link, address, **how))
+        return self.bodies(self.flush())
+
     def settle(self, *tags: int, link: int = 1, peer: int = 1, upto: int = 0, outcome: Outcome = Outcome.ACCEPTED, token: Any = None) -> list[Output]:
         self.apply(c.Settle(peer, link, list(tags), upto, outcome, token))
         return self.flush()
@@ -160,6 +165,8 @@ class Bench:
     def body(self, message: Message) -> str:
         if isinstance(message.body, bytes):
             return message.body.decode()
+        if isinstance(message.body, StoredBody):
+            return f"body {message.body.body}"
         found = [row.body for row in self.database.tables.rows() if row.sequence == message.sequence]
         assert found and isinstance(found[0], bytes)
         return found[0].decode()

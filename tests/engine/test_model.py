@@ -89,6 +89,12 @@ class Histories(RuleBasedStateMachine):
         assert self.bench.control("purge", QUEUE)["purged"] == self.naive.purge()
 
     @rule()
+    def look(self) -> None:
+        """A browser sees all that is not settled, wherever it is, and nothing of it is changed."""
+        assert self.bench.browse(999) == self.naive.shown()
+        self.bench.apply(c.Detach(1, 999))
+
+    @rule()
     def crash(self) -> None:
         self.naive.crash()
         self.bench.start()

@@ -1,0 +1,217 @@
+"""Browsers: copies of what a queue holds, without consuming anything (JMS QueueBrowser).
+
+A browser walks through its queue page by page. It goes on when its last page has left and its peer's socket has room, so that it holds one page at the
+most; it moves no cursor, and the ledger does not know it. What one flush hands to all browsers together is a page's worth of rows, and one of them reads
+at a time: a look at two million messages takes its minute beside the traffic and not before it.
+"""
+
+from __future__ import annotations
+
+from .address import is_temporary, is_topic
+from .browser import Browser, Doing
+from .commands import Browse, PageLoaded
+from .effects import Browsed, Confirmed, Delivered, PageWanted, Refused
+from .link import Peer
+from .message import Message, StoredBody
+from .paging import allowance, as_placed
+from .pins import pin, unpin_all
+from .placing import why_not_create
+from .properties import Properties, takes
+from .refusal import Refusal
+from .shard import Shard
+from .subscription import Cursor
+from .temporary import is_own
+from .walk import Walk, may_come_again
+
+NOTHING_THERE = (Refusal.TOO_MANY_DESTINATIONS, Refusal.TOO_MANY_TEMPORARIES)
+"""Why a queue cannot be made; to look at one that is not there needs none."""
+
+
+# -- opening and closing ----------------------------------------------------------------------------------------------------------------
+def browse(shard: Shard, command: Browse) -> None:
+    """A queue that does not exist is as one that is empty: looking at it makes none."""
+    peer = shard.peers.get(command.peer)
+    if peer is None:
+        return  # as attach
+    refusal = _why_not(shard, peer, command)
+    if refusal is not None:
+        shard.batch.outputs.append(Refused(command.peer, command.token, refusal, command.address, command.link))
+        return
+    destination = shard.destinations.get(command.address)
+    walk = Walk(destination.subscriptions[0].order if destination is not None else ())
+    browser = Browser(command.link, peer, walk, command.wanted)
+    shard.browsing.browsers[command.link] = peer.browsers[command.link] = browser
+    shard.browsing.queue(browser)
+    if command.token is not None:
+        shard.batch.outputs.append(Confirmed(command.peer, command.token))
+
+
+def _why_not(shard: Shard, peer: Peer, command: Browse) -> Refusal | None:
+    limits, browsers = shard.limits, shard.browsing.browsers
+    if command.link in shard.links or command.link in browsers:
+        return Refusal.LINK_IN_USE
+    if len(browsers) >= limits.browsers_max or len(peer.browsers) >= limits.peer_browsers_max:
+        return Refusal.TOO_MANY_BROWSERS
+    if is_topic(command.address):
+        return Refusal.NOT_SUPPORTED
+    if is_temporary(command.address) and not is_own(peer, command.address):
+        return Refusal.NOT_THE_OWNER
+    refusal = None if command.address in shard.destinations else why_not_create(shard, command.peer, command.address)
+    return None if refusal in NOTHING_THERE else refusal
+
+
+def close(shard: Shard, browser: Browser) -> None:
+    """Large bodies that are on their way to it stay pinned."""
+    browsing = shard.browsing
+    del browsing.browsers[browser.link], browser.peer.browsers[browser.link]
+    if browser.doing is Doing.TURN:
+        browsing.turns.remove(browser)
+    elif browser.doing is Doing.READER:
+        browsing.readers.remove(browser)
+    _give_back(shard, browser)
+    browser.doing, browser.page = Doing.NOTHING, None
+
+
+def close_all(shard: Shard, peer: Peer) -> None:
+    """The peer is gone."""
+    for browser in list(peer.browsers.values()):
+        close(shard, browser)
+    unpin_all(shard, peer)
+
+
+def resume(shard: Shard, peer: Peer) -> None:
+    """The peer's socket has room again."""
+    for browser in peer.browsers.values():
+        if browser.doing is Doing.START:
+            shard.browsing.queue(browser)
+
+
+def released(shard: Shard, browser: Browser) -> None:
+    """Its last copies have left."""
+    _give_back(shard, browser)
+    if browser.doing is Doing.RELEASE:
+        shard.browsing.queue(browser)
+
+
+def _give_back(shard: Shard, browser: Browser) -> None:
+    shard.memory -= browser.octets
+    browser.octets = 0
+
+
+# -- going on ---------------------------------------------------------------------------------------------------------------------------
+def proceed(shard: Shard) -> None:
+    """At a flush: each browser whose turn it is goes a step, until a page's worth of rows is handed out."""
+    browsing, rows = shard.browsing, shard.limits.page_rows
+    for _ in range(len(browsing.turns)):
+        if rows <= 0:
+            break
+        rows -= _step(shard, browsing.turns.popleft())
+
+
+def _step(shard: Shard, browser: Browser) -> int:
+    """Hand out what was read, or go on. Returns how many messages were looked at."""
+    browsing = shard.browsing
+    if browser.page is not None:
+        messages = _take_page(browser, browser.page)
+        browser.page = None
+    elif browser.peer.stopped:
+        browser.doing = Doing.START
+        return 0
+    elif (cursor := browser.walk.seek()) is None:
+        _end(shard, browser)
+        return 0
+    elif browser.walk.is_in_memory():
+        messages = browser.walk.from_memory(shard.limits.page_rows, shard.limits.page_octets)
+    elif browsing.read is not None:
+        browser.doing = Doing.READER
+        browsing.readers.append(browser)
+        return 0
+    else:
+        _want_page(shard, browser, cursor)
+        return 0
+    _hand_out(shard, browser, messages)
+    return len(messages)
+
+
+def _want_page(shard: Shard, browser: Browser, cursor: Cursor) -> None:
+    rows, octets = allowance(shard)
+    first, last = browser.walk.interval(rows)
+    key = cursor.lane.destination.number, cursor.index
+    segments = shard.segments.overlapping(key, first, last)
+    read = PageWanted(shard.next_read(), *key, first - 1, last, rows, octets, segments)
+    shard.segments.begin_read(read.read, segments)
+    shard.batch.reads.append(read)
+    shard.browsing.read, shard.browsing.reader = read, browser
+    browser.doing, browser.octets = Doing.PAGE, octets
+    shard.memory += octets
+
+
+def loaded(shard: Shard, command: PageLoaded) -> None:
+    """The page that was on its way. It is handed out at the flush, when all that was settled before it is known."""
+    browsing = shard.browsing
+    shard.segments.end_read(command.read)
+    browser, read, browsing.reader, browsing.read = browsing.reader, browsing.read, None, None
+    assert browser is not None and read is not None
+    if browser.doing is Doing.PAGE:
+        octets = sum([message.size for message in command.messages])
+        shard.memory += octets - browser.octets
+        browser.page, browser.octets = command, octets
+        browser.walk.at = read.upto + 1 if command.complete else command.messages[-1].position + 1
+        browsing.queue(browser)
+    while browsing.readers:
+        browsing.queue(browsing.readers.popleft())
+
+
+def _take_page(browser: Browser, page: PageLoaded) -> list[Message]:
+    """The rows that are of messages not settled yet."""
+    walk = browser.walk
+    cursor = walk.lanes[0][0]
+    is_settled = cursor.progress.is_settled
+    messages = [message for message in page.messages if not is_settled(message.position)]
+    for message in messages:
+        as_placed(cursor, message)
+        message.redelivered = may_come_again(cursor, message.position)
+    return messages
+
+
+def _hand_out(shard: Shard, browser: Browser, messages: list[Message]) -> None:
+    """Copies of those that the browser wants; what it was refused costs it nothing but the look."""
+    now, wanted = shard.now, browser.wanted
+    copies = [message for message in messages if not 0 < message.header.expiration <= now]
+    if wanted:
+        copies = [message for message in copies if takes(wanted, Properties(shard, message))]
+    if copies:
+        _send(shard, browser, copies)
+    else:
+        _give_back(shard, browser)
+    if browser.walk.seek() is None:
+        _end(shard, browser)
+    elif not copies:
+        shard.browsing.queue(browser)
+
+
+def _send(shard: Shard, browser: Browser, copies: list[Message]) -> None:
+    copies = [message if message.body.__class__ is not StoredBody else _large(message) for message in copies]
+    first = browser.tag + 1
+    browser.tag += len(copies)
+    for tag, message in enumerate(copies, first):
+        if message.body.__class__ is StoredBody:
+            pin(shard, browser.peer, browser.link, tag, message)
+    shard.batch.outputs.append(Delivered(browser.peer.number, browser.link, first, copies))
+    browser.doing = Doing.RELEASE
+    shard.browsing.sending.append(browser)
+
+
+def _large(message: Message) -> Message:
+    """A copy of its own: who streams a body knows by the object which delivery it belongs to."""
+    assert isinstance(message.body, StoredBody)
+    copy = Message(message.header, StoredBody(message.body.body, message.body.size), message.size)
+    copy.destination, copy.sequence, copy.position = message.destination, message.sequence, message.position
+    copy.accepted_at, copy.redelivered = message.accepted_at, message.redelivered
+    return copy
+
+
+def _end(shard: Shard, browser: Browser) -> None:
+    """It has seen everything."""
+    browser.doing = Doing.NOTHING
+    shard.batch.outputs.append(Browsed(browser.peer.number, browser.link))
