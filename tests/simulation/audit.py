@@ -48,6 +48,8 @@ class Known:
     acked: set[str] = field(default_factory=set)
     """Addresses where an acknowledgement was sent, or where it left on a link without acknowledgements."""
     ack_confirmed: set[str] = field(default_factory=set)
+    unacknowledged: bool = False
+    """It went to a consumer that never acknowledges: when it is settled only the broker knows."""
     nacks: int = 0
     nacks_confirmed: int = 0
     within: Transaction | None = None
@@ -163,6 +165,7 @@ class Auditor:
         self._require(not held or bool(message.excused), f"{message.uid} is outstanding on {holder and holder.name} and came to {at.name}")
         if at.auto:
             message.acked.add(at.place)
+            message.unacknowledged = True
             return
         at.outstanding[message.uid] = message
         self._holders[place] = at
@@ -172,6 +175,7 @@ class Auditor:
         """It was written for a link that is gone; without acknowledgements that was its delivery."""
         if at.auto:
             self.known[uid].acked.add(at.place)
+            self.known[uid].unacknowledged = True
 
     # -- settling -------------------------------------------------------------------------------------------------------------------------
     def acks(self, at: Subscription, messages: Iterable[Known]) -> None:

@@ -28,7 +28,8 @@ class Bodies:
     def check(self, shard: Shard, discarded: list[int]) -> None:
         """After a flush that says what is to be `discarded`."""
         self._discarded.update(discarded)
-        kept = {body for s in shard.subscriptions.values() for cursor in s.order if not cursor.stored for body in _kept(cursor)}
+        pinned = {m.body.body for peer in shard.peers.values() for m in peer.pins.values() if isinstance(m.body, StoredBody)}
+        kept = pinned | {body for s in shard.subscriptions.values() for cursor in s.order if not cursor.stored for body in _kept(cursor)}
         if kept & self._discarded:
             raise Broken(f"large bodies {kept & self._discarded} are discarded and have messages")
         if self._sent - kept - self._discarded:

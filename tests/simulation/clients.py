@@ -42,7 +42,7 @@ class Client:
     def _connect(self, term: Term) -> Session:
         self._sessions += 1
         world = self.world
-        session = Session(f"{self.name}-{self._sessions}", term.node, world.auditor, self.random, world.now_ms, world.log)
+        session = Session(f"{self.name}-{self._sessions}", term.node, world.auditor, self.random, world.now_ms, world.log, world.looks)
         term.wires.append(session.wire)
         return session
 
@@ -99,6 +99,11 @@ class Client:
             session.subscribe(address, mode, random.choice((1, 2, 5, 10, 50)), durable, exclusive=exclusive, priority=priority)
         elif random.random() < 0.02:
             session.unsubscribe(random.choice(open_ones))
+        if random.random() < 0.02:
+            if session.looks:
+                session.look_away(next(iter(session.looks)))
+            else:
+                session.look(random.choice((*QUEUES, *QUEUES, DEAD)))
         for entry in list(session.inbox):
             if entry in session.inbox and random.random() < 0.6:
                 self._settle(session, entry)

@@ -9,6 +9,7 @@ from typing import Any
 
 from broker_core.engine import (
     administration,
+    browsing,
     dead,
     dispatch,
     eligibility,
@@ -21,6 +22,7 @@ from broker_core.engine import (
     settlement,
     topics,
     transactions,
+    walk,
 )
 from broker_core.engine.effects import Confirmed, Effects, Outcome
 from broker_core.engine.progress import Progress
@@ -315,7 +317,50 @@ def newest_exclusive_consumer_leads(plant: Plant) -> None:
     plant.put(eligibility, "insort_right", bisect.insort_left)
 
 
+def browser_consumes(plant: Plant) -> None:
+    """What was shown is settled."""
+    right = browsing._take_page
+
+    def take_page(browser: Any, page: Any) -> list[Any]:
+        progress = browser.walk.lanes[0][0].progress
+        messages = right(browser, page)
+        for message in messages:
+            progress.settle(message.position, message.position)
+        return messages
+
+    plant.put(browsing, "_take_page", take_page)
+
+
+def browser_shows_what_is_over(plant: Plant) -> None:
+    """The rows of a page are shown whatever was settled since, or before."""
+    right = browsing._take_page
+
+    def take_page(browser: Any, page: Any) -> list[Any]:
+        before = Progress.is_settled
+        Progress.is_settled = lambda _self, _position: False  # type: ignore[method-assign]
+        try:
+            return right(browser, page)
+        finally:
+            Progress.is_settled = before  # type: ignore[method-assign]
+
+    plant.put(browsing, "_take_page", take_page)
+
+
+def browser_skips_a_row(plant: Plant) -> None:
+    """Each page begins one row too late."""
+    right = walk.Walk.interval
+
+    def interval(self: Any, rows: int) -> tuple[int, int]:
+        first, last = right(self, rows)
+        return min(first + 1, last), last
+
+    plant.put(walk.Walk, "interval", interval)
+
+
 BUGS: tuple[Bug, ...] = (
+    browser_consumes,
+    browser_shows_what_is_over,
+    browser_skips_a_row,
     exclusive_one_of_many,
     newest_exclusive_consumer_leads,
     aborted_sends_appear,

@@ -11,6 +11,7 @@ from broker_core.stomp.limits import Limits
 from broker_core.stomp.sections import SERVER_COMMANDS
 
 from .audit import Auditor, Known, Subscription, Transaction
+from .looks import Look, Looks
 from .wire import Wire
 
 TOPIC = "topic/t"
@@ -29,13 +30,18 @@ LEVELS = ("best-effort", "express", "reliable-np", "reliable", "assured")
 class Session:
     """`log` takes every event, for the trace."""
 
-    def __init__(self, name: str, node: Node, auditor: Auditor, random: Random, now: Callable[[], int], log: Callable[[object], None]) -> None:
+    def __init__(
+        self, name: str, node: Node, auditor: Auditor, random: Random, now: Callable[[], int], log: Callable[[object], None], looks: Looks
+    ) -> None:
         self.name, self._auditor, self._random, self._now, self._log = name, auditor, random, now, log
+        self._looks = looks
         self.version = random.choice(("1.1", "1.2", "1.2"))
         self.connected = self.closed = False
         self.inbox: list[tuple[Subscription, Known, dict[str, str]]] = []
         """Messages that nobody has decided on."""
         self.subscriptions: dict[str, Subscription] = {}
+        self.looks: dict[str, Look] = {}
+        """Browsers, by subscription."""
         self.receipts: dict[str, Callable[[], None]] = {}
         self.transaction: Transaction | None = None
         """Begun and not ended."""
@@ -103,6 +109,19 @@ class Session:
         if then is not None:
             headers.append(self._asks(then))
         self._say("SUBSCRIBE", headers)
+
+    def look(self, address: str) -> None:
+        """Browse it."""
+        self._receipt += 1
+        name = str(self._receipt)
+        self.looks[name] = self._looks.begin(f"{self.name}/{name}", address, self._now())
+        mode = self._random.choice(("auto", "client"))
+        self._log(("look", name, address))
+        self._say("SUBSCRIBE", [("id", name), ("destination", f"/{address}"), ("ack", mode), ("browser", "true")])
+
+    def look_away(self, name: str) -> None:
+        """Copies may still be on their way."""
+        self._say("UNSUBSCRIBE", [("id", name), self._asks(lambda: self.looks.pop(name) and None)])
 
     # -- transactions ---------------------------------------------------------------------------------------------------------------------
     def _name_of_transaction(self) -> str:
@@ -181,6 +200,9 @@ class Session:
             self._log(("error", self.name, headers.get("message"), body))
 
     def _message(self, headers: dict[str, str], body: bytes) -> None:
+        if headers["subscription"] in self.looks:
+            self._copy(self.looks[headers["subscription"]], headers, body)
+            return
         subscription = self.subscriptions[headers["subscription"]]
         uid = body.partition(b" ")[0].decode()
         redelivered = headers.get("redelivered") == "true"
@@ -191,6 +213,17 @@ class Session:
         message = self._auditor.delivered(subscription, uid, body, redelivered, headers, self._now())
         if not subscription.auto:
             self.inbox.append((subscription, message, headers))
+
+    def _copy(self, look: Look, headers: dict[str, str], body: bytes) -> None:
+        if headers.get("browser") == "end":
+            self._log(("looked", look.name, len(look.shown)))
+            self._looks.ends(look, self._now())
+            return
+        uid = body.partition(b" ")[0].decode()
+        self._log(("copy", look.name, uid))
+        self._looks.shows(look, uid, body)
+        if "ack" in headers and self._random.random() < 0.1:
+            self._say("ACK", [("id", headers["ack"])])
 
     def _missed(self, subscription: Subscription, uid: str, redelivered: bool) -> None:
         self._auditor.missed(subscription, uid)

@@ -19,6 +19,7 @@ from broker_core.store.memory import MemoryDatabase
 from .audit import RELIABLE, Auditor, Broken
 from .clients import ADDRESSES, Client, Drainer, Founder
 from .faults import Faults
+from .looks import Looks
 from .loop import VirtualLoop, virtual_time
 from .session import DURABLES
 from .slow_store import SlowStore
@@ -44,6 +45,7 @@ MUST_HAPPEN = (
     "settled EXCLUDED",
     "kills",
     "exclusive consumers followed by another",
+    "browsed to the end",
 )
 
 
@@ -63,6 +65,7 @@ class World:
         self.seed, self.loop = seed, loop
         self.counts: Counter[str] = Counter()
         self.auditor = Auditor(SETTINGS.redelivery_max)
+        self.looks = Looks(self.auditor, self.counts)
         self.faults = Faults(self, self.random("faults"))
         self.database = MemoryDatabase(self.faults.choose, "sim")
         self.term: Term | None = None
@@ -163,6 +166,7 @@ class World:
             drainer.stopping = True
         await self._until(lambda: all(task.done() for task in draining), [serving, *draining], 60.0)
         self.auditor.check_end()
+        self.looks.check_end()
 
     def _what_remains(self) -> list[str]:
         term = self.serving()
@@ -181,6 +185,9 @@ class World:
         named = {row.body.body for row in tables.rows() if isinstance(row.body, StoredBody) and row.header.lane < VOLATILE}
         if tables.bodies.keys() - named:
             remains.append(f"large bodies {sorted(tables.bodies.keys() - named)} that no stored message names")
+        held = term.host.gauges()["sends_waiting_for_space"]
+        if held:
+            remains.append(f"{held} sends wait for disk space")
         waiting = [request.request for request in tables.requests.values() if request.answer is None]
         return remains + [f"requests {waiting} are not answered" for _ in waiting[:1]]
 
