@@ -191,7 +191,6 @@ def _hand_out(shard: Shard, browser: Browser, messages: list[Message]) -> None:
 
 
 def _send(shard: Shard, browser: Browser, copies: list[Message]) -> None:
-    copies = [message if message.body.__class__ is not StoredBody else _large(message) for message in copies]
     first = browser.tag + 1
     browser.tag += len(copies)
     for tag, message in enumerate(copies, first):
@@ -200,15 +199,6 @@ def _send(shard: Shard, browser: Browser, copies: list[Message]) -> None:
     shard.batch.outputs.append(Delivered(browser.peer.number, browser.link, first, copies))
     browser.doing = Doing.RELEASE
     shard.browsing.sending.append(browser)
-
-
-def _large(message: Message) -> Message:
-    """A copy of its own: who streams a body knows by the object which delivery it belongs to."""
-    assert isinstance(message.body, StoredBody)
-    copy = Message(message.header, StoredBody(message.body.body, message.body.size), message.size)
-    copy.destination, copy.sequence, copy.position = message.destination, message.sequence, message.position
-    copy.accepted_at, copy.redelivered = message.accepted_at, message.redelivered
-    return copy
 
 
 def _end(shard: Shard, browser: Browser) -> None:

@@ -41,7 +41,7 @@ class Link:
         """Its acknowledgements, if any come, mean nothing."""
         self.on_topic = False
         self.closing = False
-        """The engine takes back what has not left."""
+        """The engine takes back what has not left; not copies for a browser."""
         self.delivered = 0
         """The highest tag that was delivered."""
         self.last_settle: Settle | None = None
@@ -104,7 +104,7 @@ class Link:
         else:
             lines.append(header_line("destination", self._destination, version).encode())
         lines.append(b"content-length:%d\n\n" % (len(body) if isinstance(body, bytes) else body.size))
-        presettled = (self.link, tag) if self.presettled and not self.closing else None
+        presettled = (self.link, tag) if self.presettled and (self.browses or not self.closing) else None
         piece = LargeBody(body, presettled) if isinstance(body, StoredBody) else body
         out.extend((b"\n".join([line for line in lines if line]), piece, b"\0"))
 

@@ -401,13 +401,3 @@ def test_a_large_body_that_left_while_its_message_waits_is_kept_for_the_consumer
     bench.attach()
     bench.settle(1)
     assert [effects.discarded for effects in bench.effects if effects.discarded] == [[1]]
-
-
-def test_the_copy_of_a_large_body_is_told_from_the_consumers_delivery() -> None:
-    bench = Bench()
-    large(bench, EXPRESS)
-    bench.attach()
-    bench.apply(c.Browse(1, 9, QUEUE))
-    (copy,) = bench.delivered(bench.flush())
-    held = bench.engine.shard.links[1].unsettled[1]
-    assert copy.body == held.body and copy.body is not held.body
