@@ -1,9 +1,9 @@
 """The kill loop: `python -m tests.acceptance.torture --seed N [--short] [--standby]`.
 
-Four producers and four consumers work on one queue while the node is killed 100 times, PostgreSQL 20 times and the node stopped for 10 s
-10 times, at moments that the seed chooses. Then the queue is drained and the book of what the clients saw is audited
-(tests.acceptance.book). It prints progress; on failure the seed, the faults, the broken promises and the ends of the logs. Takes about
-15 minutes, `--short` one.
+Producers and consumers work on a queue, on a topic with durable and shared subscriptions and selectors, and on tasks whose results are sent
+within transactions, while the node is killed 100 times, PostgreSQL 20 times and the node stopped for 10 s 10 times, at moments that the seed
+chooses. Then everything is drained and the book of what the clients saw is audited (tests.acceptance.book). It prints progress; on failure the
+seed, the faults, the broken promises and the ends of the logs. Takes about 15 minutes, `--short` one.
 """
 
 from __future__ import annotations
@@ -18,19 +18,23 @@ from dataclasses import dataclass
 
 from tests.acceptance import faults
 from tests.acceptance.book import Book
-from tests.acceptance.traffic import Consumer, Producer
+from tests.acceptance.places import EVERYTHING, HEAVY, QUEUE, RESULTS, SHARED, TASKS, TOPIC
+from tests.acceptance.traffic import Consumer, Producer, Receiver
+from tests.acceptance.transactors import Transactor
 from tests.support.service import Service
 
-PRODUCERS, CONSUMERS = 4, 4
-PACE = 400
+PACES = ((QUEUE.destination, 300), (QUEUE.destination, 300), (TOPIC, 150), (TASKS.destination, 150))
 """Messages a second of each producer: enough to have hundreds under way at any moment, few enough to keep every one of them in memory."""
+CONSUMERS = (QUEUE, QUEUE, QUEUE, EVERYTHING, HEAVY, SHARED, SHARED, RESULTS)
+"""Every second one acknowledges singly, the others cumulatively."""
+TRANSACTORS = 2
 RECOVERY_SECONDS_MAX = 60
 """No confirmation for so long after a fault: the service does not come back. PostgreSQL's own recovery is the longest part."""
+SUBSCRIBE_SECONDS_MAX = 30
 QUIET_SECONDS = 5
-"""The queue counts as drained when all is acknowledged and nothing came for so long; the first redelivery back-off is 1 s."""
+"""Everything counts as drained when all is acknowledged and nothing came for so long; the first redelivery back-off is 1 s."""
 DRAIN_SECONDS_MAX = 180
 PROGRESS_SECONDS = 5
-QUEUE = "/queue/torture"
 
 
 @dataclass(slots=True, frozen=True)
@@ -55,8 +59,13 @@ class Torture:
     def __init__(self, service: Service, seed: int, form: Form, ports: list[int]) -> None:
         self.service, self.seed, self.book = service, seed, Book()
         self.faults = faults.plan(seed, node=form.node, database=form.database, stops=form.stops, stop_seconds=form.stop_seconds)
-        self.producers = [Producer(f"p{number}", ports, QUEUE, self.book, seed, pace=PACE) for number in range(PRODUCERS)]
-        self.consumers = [Consumer(f"c{number}", ports, QUEUE, self.book, seed, individual=number % 2 == 0) for number in range(CONSUMERS)]
+        self.producers = [
+            Producer(f"p{number}", ports, self.book, seed, destination=destination, pace=pace) for number, (destination, pace) in enumerate(PACES)
+        ]
+        self.consumers: list[Receiver] = [
+            Consumer(f"c{number}", ports, self.book, seed, place=place, individual=number % 2 == 0) for number, place in enumerate(CONSUMERS)
+        ]
+        self.consumers += [Transactor(f"x{number}", ports, self.book, seed, place=TASKS) for number in range(TRANSACTORS)]
         self.done: list[str] = []
         self.slowest = 0.0
         """The longest time from a fault to the next confirmation, in seconds."""
@@ -65,8 +74,13 @@ class Torture:
 
     def run(self) -> list[str]:
         """The broken promises."""
-        for client in [*self.consumers, *self.producers]:
-            client.start()
+        for consumer in self.consumers:
+            consumer.start()
+        for consumer in self.consumers:
+            if not consumer.subscribed.wait(SUBSCRIBE_SECONDS_MAX):
+                raise Failed(f"{consumer.place.name} is not subscribed")
+        for producer in self.producers:
+            producer.start()
         self._await_confirmation(time.monotonic())
         for number, fault in enumerate(self.faults, 1):
             self._sleep(fault.pause)

@@ -8,12 +8,13 @@ import time
 import zlib
 
 from tests.acceptance.book import Book
+from tests.acceptance.places import Place, headers_of, places_of
 from tests.support.clients import Connection, ConnectionLost, ErrorReceived, Frame, encode, reconnect
 
 WINDOW = 50
 """Sends of one producer not yet confirmed."""
 BACKLOG_MAX = 20_000
-"""Producers wait when so many confirmed messages are not acknowledged: the end must not become a long drain."""
+"""Producers wait when so many confirmed copies are not acknowledged: the end must not become a long drain."""
 BATCH = 10
 """Deliveries per cumulative ACK."""
 PREFETCH = 100
@@ -33,22 +34,37 @@ def body_of(send_id: str) -> bytes:
     return send_id.encode() + b"\0" + _FILLER[digest % 256 : digest % 256 + size]
 
 
-class _Client(threading.Thread):
+def send_headers(send_id: str) -> dict[str, str]:
+    """A send id is the message's name and the number of the attempt."""
+    return headers_of(send_id.rpartition(".")[0]) | {"send-id": send_id, "content-type": "application/octet-stream"}
+
+
+class Client(threading.Thread):
     """Runs `work` on one connection after the other until told to stop."""
 
-    def __init__(self, name: str, ports: list[int], queue: str, book: Book, seed: int) -> None:
+    client_id = ""
+
+    def __init__(self, name: str, ports: list[int], book: Book, seed: int) -> None:
         super().__init__(name=name, daemon=True)
-        self.ports, self.queue, self.book, self.chance = ports, queue, book, random.Random(f"{seed}{name}")
+        self.ports, self.book, self.chance = ports, book, random.Random(f"{seed}{name}")
         self.stopping = threading.Event()
         self.failure: BaseException | None = None
+        self.connections = 0
         self._generation = 0
 
+    @property
+    def stream(self) -> str:
+        """Names what this connection sends."""
+        return f"{self.name}/{self.connections}"
+
     def run(self) -> None:
+        headers = {"client-id": self.client_id} if self.client_id else {}
         try:
             while not (self.stopping.is_set() and self.is_done()):
                 try:
                     self._generation = self.book.generation
-                    with reconnect(self.chance.choice(self.ports), seconds_max=0.5) as connection:
+                    with reconnect(self.chance.choice(self.ports), seconds_max=0.5, headers=headers) as connection:
+                        self.connections += 1
                         self.work(connection)
                 except ErrorReceived as error:
                     self.book.note_error(f"{error.frame.headers.get('message', '')}"[:100])
@@ -72,11 +88,12 @@ class _Client(threading.Thread):
             raise ConnectionLost("an answer is due and nothing comes")
 
 
-class Producer(_Client):
+class Producer(Client):
     """Sends with a window of receipts; repeats what was not confirmed, under a new send id, on the next connection."""
 
-    def __init__(self, *arguments: object, pace: float) -> None:
+    def __init__(self, *arguments: object, destination: str, pace: float) -> None:
         super().__init__(*arguments)  # type: ignore[arg-type]
+        self.destination = destination
         self.pace = pace
         """Messages a second."""
         self._number = 0
@@ -109,8 +126,9 @@ class Producer(_Client):
 
     def _send(self, connection: Connection, send_id: str) -> None:
         self._unconfirmed[send_id] = None
-        self.book.sent(send_id)
-        connection.send(self.queue, body_of(send_id), {"send-id": send_id, "receipt": send_id, "content-type": "application/octet-stream"})
+        headers = send_headers(send_id)
+        self.book.sent(send_id, places_of(self.destination, headers), stream=self.stream)
+        connection.send(self.destination, body_of(send_id), headers | {"receipt": send_id})
 
     def _receipts(self, connection: Connection, seconds: float) -> list[str]:
         """Receipts that come within `seconds`, which also sets the pace."""
@@ -127,15 +145,45 @@ class Producer(_Client):
         return confirmed
 
 
-class Consumer(_Client):
+class Receiver(Client):
+    """Subscribed to a place; writes down what is delivered there."""
+
+    def __init__(self, *arguments: object, place: Place) -> None:
+        super().__init__(*arguments)  # type: ignore[arg-type]
+        self.place = place
+        self.client_id = place.client_id
+        self.subscribed = threading.Event()
+        """Once: from then on a durable subscription keeps what is sent."""
+
+    def subscribe(self, connection: Connection, ack: str, prefetch: int) -> None:
+        headers = {"id": "0", "destination": self.place.destination, "ack": ack, "prefetch-count": str(prefetch)}
+        connection.confirmed("SUBSCRIBE", headers | dict(self.place.subscribe))
+        self.subscribed.set()
+
+    def note(self, frame: Frame) -> str:
+        """The send id."""
+        assert frame.command == "MESSAGE", frame
+        send_id = frame.headers["send-id"]
+        self.book.deliver(
+            self.place.name,
+            send_id,
+            redelivered=frame.headers.get("redelivered") == "true",
+            generation=self._generation,
+            intact=frame.body == body_of(send_id),
+            alone=self.place.alone,
+        )
+        return send_id
+
+
+class Consumer(Receiver):
     """Acknowledges singly or cumulatively, each ACK with a receipt; now and then says NACK, now and then dies without a word."""
 
-    def __init__(self, *arguments: object, individual: bool) -> None:
-        super().__init__(*arguments)  # type: ignore[arg-type]
+    def __init__(self, *arguments: object, place: Place, individual: bool) -> None:
+        super().__init__(*arguments, place=place)
         self.individual = individual
 
     def work(self, connection: Connection) -> None:
-        connection.subscribe(self.queue, ack="client-individual" if self.individual else "client", prefetch=PREFETCH)
+        self.subscribe(connection, "client-individual" if self.individual else "client", PREFETCH)
         self._acks: dict[str, list[str]] = {}
         self._held: list[tuple[str, str]] = []
         self._count = 0
@@ -151,21 +199,14 @@ class Consumer(_Client):
             if frame is None:
                 continue
             if frame.command == "RECEIPT":
-                self.book.acknowledge(self._acks.pop(frame.headers["receipt-id"]))
+                self.book.acknowledge(self.place.name, self._acks.pop(frame.headers["receipt-id"]))
             elif not self._take(connection, frame):
                 return
         self._acknowledge_held(connection)
 
     def _take(self, connection: Connection, frame: Frame) -> bool:
         """Note a delivery and answer it. False: this client dies now."""
-        assert frame.command == "MESSAGE", frame
-        send_id = frame.headers["send-id"]
-        self.book.deliver(
-            send_id,
-            redelivered=frame.headers.get("redelivered") == "true",
-            generation=self._generation,
-            intact=frame.body == body_of(send_id),
-        )
+        send_id = self.note(frame)
         chance = self.chance.random()
         if chance < 1 / LEAVE_EVERY:
             connection.reset()
@@ -187,5 +228,5 @@ class Consumer(_Client):
         self._count += 1
         receipt = f"ack-{self._count}"
         self._acks[receipt] = send_ids
-        self.book.acknowledging(send_ids)
+        self.book.acknowledging(self.place.name, send_ids)
         connection.raw(encode("ACK", {"id": ack, "receipt": receipt}))
