@@ -151,11 +151,11 @@ class Parser:
                             elif b"\r" not in block and b"\0" not in block:
                                 section, length = sections.of_send(block, receipt)
                         if section is not None:
-                            if section is last:
-                                if length != last_length:
-                                    if length >= 0:  # the length is what differs; a section without one is like none
-                                        self._likeness = Likeness(buffer[position:start], section, self._limits.body_octets_max)
-                                elif receipt is None:
+                            if section is last and length != last_length:
+                                if length >= 0:  # the length is what differs; a section without one is like none
+                                    self._likeness = Likeness(buffer[position:start], section, self._limits.body_octets_max)
+                            elif section is last or section.transaction is not None:  # of a transaction the first one tells how the rest begin
+                                if receipt is None:
                                     before, after, expected, expected_length = buffer[position:start], b"", section, length
                                 else:
                                     before, after, expected, expected_length = buffer[position : at + 9], buffer[stop:start], section, length

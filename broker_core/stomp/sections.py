@@ -81,6 +81,8 @@ class Sections:
         self._limits = limits
         self._prepare = prepare
         self._known: dict[bytes, Section] = {}
+        self._transacted: Section | None = None
+        """The last one within a transaction."""
         self._known_max = limits.sections_max
         self._own: dict[bytes, Section] = {}
         """Sections that name a temporary destination: they mean another one on every connection."""
@@ -155,7 +157,7 @@ class Sections:
             self._check_line(transaction, "transaction", receipt)
             if transaction is not None and not transaction.isalnum():  # as BEGIN's is written: names compare by what they mean
                 transaction = on_wire(unescape(transaction.decode(), self.version), self.version)
-            return self._section(block, receipt).within(transaction), length
+            return self._within(self._section(block, receipt), transaction), length
         met = block in self._known
         section = self._section(block, receipt)
         if met and length >= 0 and len(said) <= self._limits.section_octets_max:
@@ -163,6 +165,13 @@ class Sections:
                 self.whole.clear()
             self.whole[said] = section, length
         return section, length
+
+    def _within(self, section: Section, transaction: bytes | None) -> Section:
+        """One for all that a transaction sends with the same headers: the parser tells by it that a section repeats."""
+        last = self._transacted
+        if last is None or last.transaction != transaction or last.prepared is None or last.prepared is not section.prepared:
+            last = self._transacted = section.within(transaction)
+        return last
 
     def _section(self, block: bytes, receipt: bytes | None) -> Section:
         """What it says besides receipt, length and transaction, met before or new."""

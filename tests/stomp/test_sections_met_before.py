@@ -13,10 +13,14 @@ from broker_core.stomp.sections import CLIENT_COMMANDS, Malformed, SectionMemory
 DESTINATIONS = [b"/queue/a", b"/queue/b", b"/queue/aa"]
 
 
-def _send(destination: bytes, body: bytes, receipt: bytes | None, said: bool, receipt_first: bool) -> bytes:
+def _send(
+    destination: bytes, body: bytes, receipt: bytes | None, said: bool, receipt_first: bool, transaction: bytes | None = None, last: bool = False
+) -> bytes:
     receipt_line = b"" if receipt is None else b"receipt:" + receipt + b"\n"
     length = b"content-length:%d\n" % len(body) if said else b""
     pieces = (receipt_line, length) if receipt_first else (length, receipt_line)
+    within = b"" if transaction is None else b"transaction:" + transaction + b"\n"
+    pieces = (*pieces, within) if last else (within, *pieces)
     return b"SEND\ndestination:" + destination + b"\n" + b"".join(pieces) + b"\n" + body + b"\0"
 
 
@@ -26,6 +30,8 @@ frames = st.builds(
     st.sampled_from([b"", b"x", b"yy", b"z" * 12]),
     st.sampled_from([None, b"1", b"22", b"with\\ccolon"]),
     st.booleans(),
+    st.booleans(),
+    st.sampled_from([None, b"t", b"u", b"with\\ccolon"]),
     st.booleans(),
 )
 
@@ -42,13 +48,17 @@ def _read(parser: Parser, octets: bytes) -> list[tuple[object, bytes | None, byt
     return [(section.prepared, receipt, body) for section, receipt, body in parser.events(octets)]
 
 
-@given(st.lists(frames, max_size=30), st.integers(min_value=1, max_value=200))
+def _read_within(parser: Parser, octets: bytes) -> list[tuple[object, bytes | None, bytes | None, bytes | None]]:
+    return [(section.prepared, section.transaction, receipt, body) for section, receipt, body in parser.events(octets)]
+
+
+@given(st.lists(frames, max_size=30).map(lambda sent: [frame for frame in sent for _ in range(3)]), st.integers(min_value=1, max_value=200))
 def test_a_parser_that_remembers_reads_what_a_new_one_reads(sent: list[bytes], chunk: int) -> None:
     memory, octets = SectionMemory(sections_max=2), b"".join(sent)
     remembering = [_parser(memory), _parser(memory)]
-    expected = [event for frame in sent for event in _read(_parser(), frame)]
+    expected = [event for frame in sent for event in _read_within(_parser(), frame)]
     for parser in remembering:
-        assert [event for start in range(0, len(octets), chunk) for event in _read(parser, octets[start : start + chunk])] == expected
+        assert [event for start in range(0, len(octets), chunk) for event in _read_within(parser, octets[start : start + chunk])] == expected
 
 
 def test_a_section_met_before_with_a_length_is_still_held_to_it() -> None:
@@ -92,3 +102,15 @@ def test_only_sections_of_bounded_length_are_remembered() -> None:
     known, whole = memory.tables("1.0")
     assert len(known) == 1
     assert not whole
+
+
+def test_within_a_transaction_the_second_send_is_recognised_and_the_next_transactions_is_not() -> None:
+    parser = _parser()
+    read = [
+        section
+        for transaction in (b"t", b"u")
+        for length in (2, 2, 5)
+        for section, _, _ in parser.events(_send(b"/queue/a", b"z" * length, b"1", True, True, transaction))
+    ]
+    assert [section.transaction for section in read] == [b"t"] * 3 + [b"u"] * 3
+    assert len({id(section) for section in read}) == 2
