@@ -11,7 +11,7 @@ from .effects import Delivered, Drained
 from .eligibility import is_eligible
 from .keeping import refill
 from .link import Link
-from .message import Message, Reliability, StoredBody
+from .message import Header, Message, Reliability, StoredBody
 from .settlement import acknowledge
 from .shard import Shard
 from .subscription import Cursor, Subscription
@@ -104,7 +104,8 @@ def _take(shard: Shard, link: Link, cursor: Cursor, count: int) -> list[Message]
     messages: list[Message] = []
     ready, returned, gone, now = cursor.ready, cursor.returned, cursor.gone, shard.now
     room = shard.limits.link_octets - link.octets
-    octets = freed = 0
+    octets = freed = expiration = 0
+    header: Header | None = None
     while count and octets < room and (returned or ready):
         if returned:
             position = heappop(cursor.lowest)
@@ -122,12 +123,14 @@ def _take(shard: Shard, link: Link, cursor: Cursor, count: int) -> list[Message]
                 continue
         size = message.size
         freed += size
-        header = message.header
-        if header.expiration and header.expiration <= now:
+        if message.header is not header:  # neighbours share it, mostly
+            header = message.header
+            expiration = header.expiration
+            if header.reliability == Reliability.ASSURED:
+                shard.batch.synchronous = True
+        if expiration and expiration <= now:
             expire(shard, cursor, message)
             continue
-        if header.reliability == Reliability.ASSURED:
-            shard.batch.synchronous = True
         messages.append(message)
         octets += size
         count -= 1

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from itertools import takewhile
 from typing import TYPE_CHECKING
 
 from .message import Message
@@ -108,3 +110,11 @@ class Link:
         """In its tier, to be served when its turn comes."""
         self.tier = subscription.hungry
         """Where it waits for its turn (eligibility.py)."""
+
+    def tags_upto(self, upto: int) -> Sequence[int]:
+        """Of the outstanding deliveries up to this one, in order."""
+        unsettled = self.unsettled
+        first = next(iter(unsettled), self.tag + 1)
+        if len(unsettled) == self.tag - first + 1:  # no gaps, as where all acknowledgements are cumulative
+            return range(first, min(upto, self.tag) + 1)
+        return list(takewhile(lambda tag: tag <= upto, unsettled))

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from itertools import takewhile
-
 from .accounting import discard_body, forget_failures
 from .commands import Settle
 from .dead import bury, expire
@@ -27,10 +25,7 @@ def settle(shard: Shard, command: Settle) -> None:
             shard.batch.outputs.append(Confirmed(command.peer, command.token))
         return
     unsettled = link.unsettled
-    tags = command.tags
-    if command.upto:
-        upto = command.upto
-        tags = list(takewhile(lambda tag: tag <= upto, unsettled))
+    tags = link.tags_upto(command.upto) if command.upto else command.tags
     if len(tags) == 1:
         message = unsettled.pop(tags[0], None)
         messages = [] if message is None else [message]
@@ -65,20 +60,21 @@ def feed(shard: Shard, link: Link) -> None:
 
 def acknowledge(shard: Shard, subscription: Subscription, messages: list[Message]) -> int:
     """Collect the positions; flush marks them in bulk. Returns the octets of the messages."""
-    cursors = subscription.cursors
     octets = volatile = 0
+    header = cursor = None
     for message in messages:
         octets += message.size
-        header = message.header
-        cursor = cursors[header.lane]
+        if message.header is not header:  # neighbours share it, mostly
+            header = message.header
+            cursor = subscription.cursors[header.lane]
+            if header.reliability == Reliability.ASSURED:
+                shard.batch.synchronous = True
         assert cursor is not None
         cursor.accepted.append(message.position)
         if not cursor.durable:
             volatile += message.size
             if not cursor.stored and message.body.__class__ is StoredBody:
                 discard_body(shard, message)
-        if header.reliability == Reliability.ASSURED:
-            shard.batch.synchronous = True
     destination = subscription.destination
     destination.octets -= octets
     destination.octets_volatile -= volatile

@@ -8,7 +8,6 @@ places and settles everything within one batch, so one transaction of the databa
 from __future__ import annotations
 
 from collections.abc import Iterable
-from itertools import takewhile
 
 from .accounting import discard_body
 from .address import is_temporary
@@ -79,7 +78,7 @@ def _settle(shard: Shard, transaction: Transaction, command: Transacted, settle:
     if _is_full(shard, transaction):
         _refuse_part(shard, transaction, command, Refusal.TRANSACTION_TOO_LARGE)
         return
-    tags = list(takewhile(lambda tag: tag <= settle.upto, link.unsettled)) if settle.upto else settle.tags
+    tags = link.tags_upto(settle.upto) if settle.upto else settle.tags
     messages = [link.unsettled.pop(tag) for tag in tags if tag in link.unsettled]
     for message in messages:
         cursor = link.subscription.cursors[message.header.lane]

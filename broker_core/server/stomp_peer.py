@@ -196,11 +196,10 @@ class StompPeer(asyncio.Protocol):
             if output.__class__ is Delivered:
                 for message in output.messages:
                     # Framed: from now on the body of a stored message is only in the store (see engine.subscription).
-                    if message.header.lane < VOLATILE and message.body.__class__ is bytes:
-                        if message.holders > 1:  # others of a topic's subscriptions will frame it, too
-                            message.holders -= 1
-                        else:
-                            message.body = None
+                    if message.holders > 1:  # others of a topic's subscriptions will frame it, too
+                        message.holders -= 1
+                    elif message.header.lane < VOLATILE and message.body.__class__ is bytes:
+                        message.body = None
         self._regulate()
 
     def _flush(self) -> None:

@@ -60,6 +60,16 @@ def test_cumulative_acknowledgement_settles_everything_up_to_it() -> None:
     assert list(bench.engine.shard.links[1].unsettled) == [3]
 
 
+def test_cumulative_acknowledgement_passes_over_what_is_settled_already() -> None:
+    bench = Bench()
+    bench.send(*"abcde")
+    bench.attach()
+    bench.settle(2)
+    assert bench.confirmed(bench.settle(upto=4, token="t")) == ["t"]
+    assert list(bench.engine.shard.links[1].unsettled) == [5]
+    assert bench.refused(bench.settle(upto=4, token="again")) == [Refusal.NO_SUCH_DELIVERY]
+
+
 def test_settlement_is_in_the_ledger_as_ranges() -> None:
     bench = Bench()
     bench.send(*"abcdef")
