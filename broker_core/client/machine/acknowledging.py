@@ -1,0 +1,94 @@
+"""When a consumer acknowledges, and how: the decision table of modes, destinations and policies (checklist items 50 to 58, 139 to 148).
+
+|                 | queue            | topic            | queue, optimized      | topic, optimized      |
+|-----------------|------------------|------------------|-----------------------|-----------------------|
+| AUTO            | each             | each             | 65% or 300 ms         | 65% or 300 ms         |
+| DUPS_OK         | the policy's     | the policy's     | 65% or 300 ms         | the policy's          |
+| CLIENT          | cumulative, when asked, whatever else is set                                        |
+| INDIVIDUAL      | that message, when asked                                                            |
+| SESSION_TRANSACTED | cumulative, within the transaction, at the flow threshold and by commit          |
+| NO_ACKNOWLEDGE  | never: the broker does it                                                           |
+
+DUPS_OK's policy is ten messages of the session or 7 s (profiles sun and websphere); each on queues and 50% on topics (profile activemq).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+from broker_core.stomp.limits import Limits
+
+from broker_core.client.settings import OPTIMIZED_PERCENT, AcknowledgeMode, Batch, Settings
+
+
+PREFETCH_MAX = Limits().prefetch_max
+OCTETS_MAX = 8 << 20
+"""A batch is acknowledged when it has so many, whatever its count: half of what the broker lets be outstanding on one consumer (R16), so that
+large messages do not stop a consumer that waits for its count."""
+
+
+class When(Enum):
+    EACH = "each message by itself"
+    BATCH = "cumulatively, when enough has been consumed"
+    ASKED = "when the application asks for it"
+    NEVER = "the broker did it"
+
+
+@dataclass(frozen=True, slots=True)
+class Acknowledging:
+    """What a consumer does about what it has handed over."""
+
+    when: When
+    wire: str
+    """Header `ack` of SUBSCRIBE."""
+    confirmed: bool = False
+    """The session waits until the broker says that it is done."""
+    messages: int = 0
+    """BATCH: after so many."""
+    of_session: bool = False
+    """They are counted over all consumers of the session."""
+    timeout_ms: int = 0
+    """BATCH: at the latest so long after the first; 0: as long as it takes."""
+
+
+def acknowledging(mode: AcknowledgeMode, on_topic: bool, prefetch: int, settings: Settings) -> Acknowledging:
+    """The table."""
+    waits = settings.ack_on_acknowledge is not False
+    if mode is AcknowledgeMode.NO_ACKNOWLEDGE:
+        return Acknowledging(When.NEVER, "auto")
+    if mode is AcknowledgeMode.CLIENT:
+        return Acknowledging(When.ASKED, "client", waits)
+    if mode is AcknowledgeMode.INDIVIDUAL:
+        return Acknowledging(When.ASKED, "client-individual", waits)
+    if mode is AcknowledgeMode.SESSION_TRANSACTED:
+        return Acknowledging(When.BATCH, "client", messages=share(prefetch, settings.consumer_flow_threshold))
+    waits = waits if mode is AcknowledgeMode.AUTO else settings.ack_on_acknowledge is True
+    if settings.optimize_acknowledge and (mode is AcknowledgeMode.AUTO or not on_topic):
+        batch: Batch | None = Batch(percent=OPTIMIZED_PERCENT, timeout=settings.optimize_acknowledge_timeout)
+        waits = settings.ack_on_acknowledge is True
+    elif mode is AcknowledgeMode.AUTO:
+        batch = None
+    else:
+        batch = settings.dups_ok_policy.on_topics if on_topic else settings.dups_ok_policy.on_queues
+    if batch is None:
+        return Acknowledging(When.EACH, "client-individual", waits)
+    messages = min(batch.messages, prefetch) if batch.messages else share(prefetch, batch.percent)
+    return Acknowledging(When.BATCH, "client", waits, messages, bool(batch.messages), round(batch.timeout * 1000))
+
+
+def share(prefetch: int, percent: float) -> int:
+    """The least number of messages that is so much of the prefetch; at least one."""
+    return max(1, -int(-prefetch * percent // 100))
+
+
+def prefetch_of(settings: Settings, on_topic: bool, durable: bool) -> int:
+    """How many messages may be delivered to a consumer ahead of their acknowledgement."""
+    if settings.consumer_flow_limit is not None:
+        return settings.consumer_flow_limit or PREFETCH_MAX
+    policy = settings.prefetch_policy
+    if not on_topic:
+        return policy.queue
+    if durable:
+        return policy.optimized_durable_topic if settings.optimize_acknowledge else policy.durable_topic
+    return policy.topic

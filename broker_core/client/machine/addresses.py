@@ -1,0 +1,79 @@
+"""Where to find a broker, and in which order to try (Open MQ's address list)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from broker_core.client.exceptions import NO_BROKER, JMSException
+from broker_core.client.settings import AddressListBehavior, Settings
+
+_ADDRESS = re.compile(r"(?:(stomp|stomp\+tls)://)?(\[[0-9A-Fa-f:.]+\]|[^\s:/\[\]]+)(?::(\d{1,5}))?/?")
+PORT, TLS_PORT = 61613, 61614
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    host: str
+    port: int
+    tls: bool
+
+    def __str__(self) -> str:
+        return f"{'stomp+tls' if self.tls else 'stomp'}://{self.host}:{self.port}"
+
+
+class Addresses:
+    """`of` a factory's settings; `start` is a number by chance, for RANDOM."""
+
+    def __init__(self, settings: Settings, start: int) -> None:
+        texts = settings.address_list.split(",") if isinstance(settings.address_list, str) else settings.address_list
+        addresses = [_address(text.strip()) for text in texts]
+        if not addresses:
+            raise JMSException("the address list is empty: name a broker, as in stomp://127.0.0.1:61613")
+        first = start % len(addresses) if settings.address_list_behavior is AddressListBehavior.RANDOM else 0
+        self._addresses = addresses[first:] + addresses[:first]
+        self._settings = settings
+        self._reached: Address | None = None
+
+    def reached(self, address: Address) -> None:
+        """There is a connection to it."""
+        self._reached = address
+
+    def first(self) -> Iterator[tuple[Address, float]]:
+        """Each address to try for the first connection, and how many seconds to wait before that."""
+        for iteration in _count(self._settings.address_list_iterations):
+            for number, address in enumerate(self._addresses):
+                yield address, self._settings.reconnect_interval if iteration and not number else 0.0
+
+    def again(self) -> Iterator[tuple[Address, float]]:
+        """The same when the connection was lost: first where it was."""
+        addresses = self._addresses
+        if self._reached in addresses:
+            at = addresses.index(self._reached)
+            addresses = addresses[at:] + addresses[:at]
+        for iteration in _count(self._settings.address_list_iterations):
+            for number, address in enumerate(addresses):
+                for attempt in _count(self._settings.reconnect_attempts or 1):
+                    yield address, self._settings.reconnect_interval if attempt or (iteration and not number) else 0.0
+
+
+def _count(times: int) -> Iterator[int]:
+    """0, 1, ...: so many, or for ever if it is negative."""
+    number = 0
+    while number != times:
+        yield number
+        number = number + 1 if times >= 0 else 1
+
+
+def _address(text: str) -> Address:
+    found = _ADDRESS.fullmatch(text)
+    if found is None or (found[3] and not 0 < int(found[3]) < 65536):
+        raise JMSException(f"{text!r} is no address of a broker: write stomp://HOST:PORT, or stomp+tls://HOST:PORT")
+    tls = found[1] == "stomp+tls"
+    return Address(found[2].strip("[]"), int(found[3]) if found[3] else TLS_PORT if tls else PORT, tls)
+
+
+def unreachable(errors: list[str]) -> JMSException:
+    """None of them let us in."""
+    return JMSException(f"no broker can be reached: {'; '.join(errors)}", NO_BROKER)

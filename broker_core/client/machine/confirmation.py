@@ -1,0 +1,39 @@
+"""What an operation waits for: the broker's word that it is done."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from broker_core.client.exceptions import JMSException
+
+if TYPE_CHECKING:
+    from broker_core.client.messages import Message
+
+CompletionListener = Callable[["Message", JMSException | None], None]
+"""Told of a message that was sent asynchronously: without an error the broker has it."""
+
+
+class Confirmation:
+    """Returned by every operation that waits; None in its place says that there is nothing to wait for."""
+
+    __slots__ = ("completion", "doubt", "error", "is_settled", "message", "octets", "owner", "then")
+
+    def __init__(self, owner: Any, doubt: str, then: Callable[[], None] | None = None) -> None:
+        self.owner = owner
+        """The session that waits, or the connection."""
+        self.doubt = doubt
+        """What is not known if the answer never comes."""
+        self.then = then
+        """What the machine does when the answer has come."""
+        self.is_settled = False
+        self.error: JMSException | None = None
+        self.octets = 0
+        """Of a send: what it holds of the window."""
+        self.completion: CompletionListener | None = None
+        self.message: Message | None = None
+
+    def check(self) -> None:
+        """Raise what went wrong."""
+        if self.error is not None:
+            raise self.error.again()

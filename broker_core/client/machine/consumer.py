@@ -1,0 +1,172 @@
+"""A consumer: what was delivered and waits for the application, and how the broker is told of it."""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from broker_core.client.destinations import Queue, Topic
+from broker_core.client.exceptions import IllegalStateException, ResourceAllocationException
+from broker_core.client.messages import Message, kind_of
+from broker_core.client.properties import header_line
+
+from .acknowledging import When, acknowledging, prefetch_of
+from .reader import Delivery
+
+if TYPE_CHECKING:
+    from .confirmation import Confirmation
+    from .session import SessionMachine
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Subscription:
+    """What is consumed."""
+
+    destination: Queue | Topic
+    selector: str = ""
+    no_local: bool = False
+    name: str = ""
+    durable: bool = False
+    shared: bool = False
+
+    @property
+    def on_topic(self) -> bool:
+        return isinstance(self.destination, Topic)
+
+    def lines(self) -> str:
+        """Of SUBSCRIBE, each with its LF in front."""
+        lines = header_line("destination", self.destination.address)
+        if self.selector:
+            lines += header_line("selector", self.selector)
+        if self.no_local:
+            lines += "\nno-local:true"
+        if self.name:
+            lines += header_line("durable-subscription-name" if self.durable else "subscription-name", self.name)
+        if self.shared:
+            lines += "\nshared:true"
+        return lines
+
+
+class ConsumerMachine:
+    def __init__(self, session: SessionMachine, what: Subscription) -> None:
+        connection = session.connection
+        self.session = session
+        self.what = what
+        self.prefetch = prefetch_of(connection.settings, what.on_topic, what.durable)
+        self.acknowledging = acknowledging(session.mode, what.on_topic, self.prefetch, connection.settings)
+        self.subscription = b"%d" % connection.number()
+        self.is_closed = False
+        """The application has closed it. It lingers while something that it handed over can still be acknowledged."""
+        self.is_confirmed = False
+        """The broker has it."""
+        self.buffer: deque[Delivery] = deque()
+        self.unacked = 0
+        """Handed over and to be acknowledged when the application asks for it."""
+        self.last = b""
+        """Of the last one handed over that a cumulative acknowledgement would name; empty: there is none."""
+        self.consumed = self.octets = 0
+        """Since the last cumulative acknowledgement."""
+        self._bounded = self.acknowledging.when is When.NEVER
+        self._low = int(self.prefetch * connection.settings.consumer_flow_threshold / 100)
+        self._overfull = False
+
+    def subscribe_frame(self, receipt: bytes | None) -> bytes:
+        wire = self.acknowledging.wire
+        prefetch = "" if wire == "auto" else f"\nprefetch-count:{self.prefetch}"
+        asked = "" if receipt is None else f"\nreceipt:{receipt.decode()}"
+        return f"SUBSCRIBE\nid:{self.subscription.decode()}\nack:{wire}{prefetch}{self.what.lines()}{asked}\n\n\0".encode()
+
+    def confirmed(self) -> None:
+        self.is_confirmed = True
+
+    # -- arriving -----------------------------------------------------------------------------------------------------------------------
+    def arrived(self, delivery: Delivery) -> None:
+        if self.is_closed:
+            return  # it goes back to the broker when the consumer stops lingering
+        delivery.consumer = self
+        buffer, connection = self.buffer, self.session.connection
+        buffer.append(delivery)
+        connection.holds()
+        if len(buffer) == 1:
+            connection.wake(self.session)
+        elif self._bounded and not self._overfull and len(buffer) >= self.prefetch:
+            self._overfull = True
+            connection.overfull += 1
+
+    def next(self, instant: int) -> tuple[Message, Delivery] | None:
+        """The next message, for the application; None: there is none at present. What becomes of it is said by session.consumption."""
+        buffer = self.buffer
+        if not buffer:
+            return None
+        delivery = buffer.popleft()
+        session = self.session
+        connection = session.connection
+        connection.released(1)
+        if self._overfull and len(buffer) <= self._low:
+            self._overfull = False
+            connection.overfull -= 1
+        section, body = delivery.section, delivery.body
+        delivery.section = delivery.body = b""  # the message has them
+        message = kind_of(section, body).received(section, body, delivery, session.owner)
+        settings = connection.settings
+        if settings.set_jmsx_rcv_timestamp:
+            message.properties.state("JMSXRcvTimestamp", instant)
+        if settings.set_jmsx_consumer_txid and session.transacted:
+            message.properties.state("JMSXConsumerTXID", session.transaction.decode())
+        return message, delivery
+
+    def receive(self, now: int, instant: int) -> tuple[Message, Confirmation | None] | None:
+        """The next message as receive() returns it: consumed. None: there is none at present. Raises if there can be none."""
+        taken = self.next(instant)
+        if taken is None:
+            self._check_can_come()
+            return None
+        message, delivery = taken
+        return message, self.session.consumption.consumed(delivery, now)
+
+    def next_for_listener(self, now: int, instant: int) -> Message | None:
+        """The next message for the consumer's listener; when that has returned, session.handled. None: there is none at present."""
+        taken = self.next(instant)
+        if taken is None:
+            return None
+        message, delivery = taken
+        self.session.consumption.handling(delivery, now)
+        return message
+
+    @property
+    def is_over(self) -> bool:
+        """It was closed, or what it belongs to was; not: the connection has failed."""
+        connection = self.session.connection
+        return self.is_closed or self.session.is_closed or (connection.is_ended and connection.failure is None)
+
+    def ran_dry(self) -> None:
+        """A receive() has waited in vain: what is acknowledged lazily is acknowledged now (Open MQ)."""
+        if not self.session.transacted:
+            self.session.consumption.acknowledge_batches()
+
+    def _check_can_come(self) -> None:
+        """Nobody should wait for what the broker will not send."""
+        if self.unacked >= self.prefetch:
+            raise ResourceAllocationException(
+                f"the consumer of {self.what.destination} holds {self.unacked} messages that are not acknowledged, as many as its flow limit lets "
+                "it have: acknowledge some, or raise consumer_flow_limit"
+            )
+
+    def forget_buffer(self) -> None:
+        """Nobody will get what waits here."""
+        self.session.connection.released(len(self.buffer))
+        self.buffer.clear()
+        if self._overfull:
+            self._overfull = False
+            self.session.connection.overfull -= 1
+
+    def connection_lost(self) -> None:
+        """What the broker counts as outstanding it will deliver again; what it counts as acknowledged is only here."""
+        if self.acknowledging.when is not When.NEVER:
+            self.forget_buffer()
+
+    def check_open(self) -> None:
+        self.session.check()
+        if self.is_closed:
+            raise IllegalStateException("the consumer is closed: create another one")

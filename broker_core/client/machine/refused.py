@@ -1,0 +1,69 @@
+"""What the broker's ERROR means, by the names of JMS."""
+
+from __future__ import annotations
+
+from broker_core.engine.refusal import Refusal
+from broker_core.stomp.refusals import REFUSALS
+
+from broker_core.client.exceptions import (
+    IllegalStateException,
+    InvalidClientIDException,
+    InvalidDestinationException,
+    InvalidSelectorException,
+    JMSException,
+    JMSSecurityException,
+    ResourceAllocationException,
+    TransactionRolledBackException,
+)
+from .reader import Frame
+
+EXCEPTIONS: dict[Refusal, type[JMSException]] = {
+    Refusal.INVALID_DESTINATION: InvalidDestinationException,
+    Refusal.NO_SUCH_DESTINATION: InvalidDestinationException,
+    Refusal.TOO_MANY_DESTINATIONS: ResourceAllocationException,
+    Refusal.DESTINATION_PAUSED: ResourceAllocationException,
+    Refusal.DESTINATION_EXISTS: InvalidDestinationException,
+    Refusal.DESTINATION_IN_USE: IllegalStateException,
+    Refusal.DESTINATION_RESERVED: InvalidDestinationException,
+    Refusal.SUBSCRIPTION_IN_USE: IllegalStateException,
+    Refusal.NO_SUCH_SUBSCRIPTION: InvalidDestinationException,
+    Refusal.CLIENT_ID_REQUIRED: IllegalStateException,
+    Refusal.LINK_IN_USE: JMSException,
+    Refusal.NO_SUCH_LINK: JMSException,
+    Refusal.NO_SUCH_DELIVERY: IllegalStateException,
+    Refusal.TRANSACTION_EXISTS: JMSException,
+    Refusal.NO_SUCH_TRANSACTION: TransactionRolledBackException,
+    Refusal.TRANSACTION_TIMED_OUT: TransactionRolledBackException,
+    Refusal.TRANSACTION_TOO_LARGE: TransactionRolledBackException,
+    Refusal.MESSAGE_TOO_LARGE: ResourceAllocationException,
+    Refusal.TOO_MANY_UNSETTLED: ResourceAllocationException,
+    Refusal.INVALID_SETTING: JMSException,
+    Refusal.REQUEST_EXPIRED: JMSException,
+    Refusal.NOT_SUPPORTED: JMSException,
+}
+_BY_MESSAGE = {message: EXCEPTIONS[refusal] for refusal, message in REFUSALS.items()}
+
+_BEGINNINGS: tuple[tuple[str, type[JMSException]], ...] = (
+    ("client identifier ", InvalidClientIDException),
+    ("login or passcode ", JMSSecurityException),
+    ("too many logins have failed", JMSSecurityException),
+    ("the account ", JMSSecurityException),
+    ("the password of ", JMSSecurityException),
+    ("header selector is not valid", InvalidSelectorException),
+    ("destination ", InvalidDestinationException),
+    ("the body ", ResourceAllocationException),
+    ("more than ", ResourceAllocationException),
+    ("the broker has ", ResourceAllocationException),
+)
+"""Sentences that are no refusal of the engine but the connection's own, by how they begin."""
+
+
+def refused(frame: Frame) -> JMSException:
+    """The exception for an ERROR frame."""
+    message = frame.headers.get("message", "")
+    told = frame.body.decode("utf-8", "replace").strip()
+    kind = _BY_MESSAGE.get(message)
+    if kind is None:
+        kind = next((kind for beginning, kind in _BEGINNINGS if message.startswith(beginning)), JMSException)
+    sentence = message if not told or told == message else f"{message}: {told}"
+    return kind(f"the broker refused: {sentence}", message)

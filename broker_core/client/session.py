@@ -1,0 +1,295 @@
+"""A session: one thread's work with the broker, in order."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Self
+
+from .consumer import MessageConsumer
+from .destinations import Queue, Topic
+from .channel import milliseconds
+from .driver import Driver
+from .exceptions import ACK_TIMEOUT, IllegalStateException, JMSException
+from .machine import Confirmation, ConsumerMachine, SessionMachine, Subscription
+from .messages import BytesMessage, MapMessage, Message, ObjectMessage, TextMessage
+from .producer import MessageProducer
+from .settings import AcknowledgeMode
+
+if TYPE_CHECKING:
+    from .connection import Connection
+
+log = logging.getLogger("surety.client")
+
+
+class Session:
+    """Made by Connection.create_session. Its message listeners are called by a thread of its own, one at a time."""
+
+    def __init__(self, connection: Connection, driver: Driver, machine: SessionMachine) -> None:
+        self.machine = machine
+        machine.owner = self
+        self._connection = connection
+        self._driver = driver
+        self._condition = threading.Condition(driver.lock)
+        self._consumers: list[MessageConsumer] = []
+        self._listening: threading.Thread | None = None
+        self._handling: MessageConsumer | None = None
+        """Whose listener is running."""
+        self._is_ending = False
+        """No listener is called any more."""
+
+    # -- what it is ---------------------------------------------------------------------------------------------------------------------
+    @property
+    def acknowledge_mode(self) -> AcknowledgeMode:
+        return self.machine.mode
+
+    @property
+    def transacted(self) -> bool:
+        return self.machine.transacted
+
+    # -- what it makes ------------------------------------------------------------------------------------------------------------------
+    def create_queue(self, name: str) -> Queue:
+        return Queue(name)
+
+    def create_topic(self, name: str) -> Topic:
+        return Topic(name)
+
+    def create_message(self) -> Message:
+        return Message()
+
+    def create_text_message(self, text: str = "") -> TextMessage:
+        return TextMessage(text)
+
+    def create_bytes_message(self, data: bytes = b"") -> BytesMessage:
+        return BytesMessage(data)
+
+    def create_map_message(self, values: dict[str, Any] | None = None) -> MapMessage:
+        return MapMessage(values)
+
+    def create_object_message(self, value: Any = None) -> ObjectMessage:
+        return ObjectMessage(value)
+
+    def create_producer(self, destination: Queue | Topic | None = None) -> MessageProducer:
+        """For one destination; without, each send() names its own."""
+        with self._driver.lock:
+            self._driver.ready()
+            return MessageProducer(self, self._driver, destination)
+
+    def create_consumer(self, destination: Queue | Topic, selector: str = "", *, no_local: bool = False) -> MessageConsumer:
+        """Of a queue, or with a subscription of its own to a topic, which ends with it."""
+        return self._consume(Subscription(destination=destination, selector=selector, no_local=no_local))
+
+    def create_durable_consumer(self, topic: Topic, name: str, selector: str = "", *, no_local: bool = False) -> MessageConsumer:
+        """Of a subscription that goes on collecting while nobody consumes; it belongs to the connection's client identifier."""
+        return self._consume(Subscription(destination=topic, selector=selector, no_local=no_local, name=name, durable=True))
+
+    def create_shared_consumer(self, topic: Topic, name: str, selector: str = "") -> MessageConsumer:
+        """Of a subscription that several consumers share; it ends with the last of them."""
+        return self._consume(Subscription(destination=topic, selector=selector, name=name, shared=True))
+
+    def create_shared_durable_consumer(self, topic: Topic, name: str, selector: str = "") -> MessageConsumer:
+        """Of a durable subscription that several consumers share."""
+        return self._consume(Subscription(destination=topic, selector=selector, name=name, durable=True, shared=True))
+
+    def _consume(self, what: Subscription) -> MessageConsumer:
+        driver = self._driver
+        with driver.lock:
+            driver.ready()
+            machine, confirmation = self.machine.create_consumer(what)
+            self.await_confirmed(confirmation)
+            consumer = MessageConsumer(self, driver, machine)
+            self._consumers.append(consumer)
+        return consumer
+
+    def unsubscribe(self, name: str) -> None:
+        """End a durable subscription, with all that it has collected. It must have no consumer."""
+        self.perform(lambda: self.machine.unsubscribe(name))
+
+    # -- acknowledging ------------------------------------------------------------------------------------------------------------------
+    def acknowledge(self, message: Message) -> None:
+        """What Message.acknowledge does."""
+        self.perform(lambda: self.machine.acknowledge(message.delivery))
+
+    def acknowledge_this_message(self, message: Message) -> None:
+        """What Message.acknowledge_this_message does."""
+        self.perform(lambda: self.machine.acknowledge_this(message.delivery))
+
+    def acknowledge_up_through_this_message(self, message: Message) -> None:
+        """What Message.acknowledge_up_through_this_message does."""
+        self.perform(lambda: self.machine.acknowledge_up_through(message.delivery))
+
+    def recover(self) -> None:
+        """Have what was received and not acknowledged delivered again, marked so, under the destination's redelivery policy."""
+        self.perform(self.machine.recover)
+
+    # -- transactions -------------------------------------------------------------------------------------------------------------------
+    def commit(self) -> None:
+        """All that was sent and received since the last time counts, at once. Returns when the broker has it."""
+        self.perform(self.machine.commit)
+
+    def rollback(self) -> None:
+        """Nothing that was sent since the last time is; what was received is delivered again."""
+        self.perform(self.machine.roll_back)
+
+    # -- for what the session makes -----------------------------------------------------------------------------------------------------
+    def perform(self, operation: Callable[[], Confirmation | None]) -> None:
+        """Do it when there is a connection, and wait for the broker if JMS wants that."""
+        driver = self._driver
+        with driver.lock:
+            driver.ready()
+            confirmation = operation()
+            if confirmation is None:
+                driver.flush_soon()
+            else:
+                self.await_confirmed(confirmation)
+
+    def await_confirmed(self, confirmation: Confirmation) -> None:
+        """Wait for the broker's word. Raises what it says."""
+        self._driver.flush()
+        self._driver.wait(confirmation, self._condition)
+
+    def await_quietly(self, confirmation: Confirmation) -> None:
+        """Wait for an acknowledgement that does not concern the application: if it fails, the message comes again."""
+        try:
+            self.await_confirmed(confirmation)
+        except JMSException:
+            log.debug("An acknowledgement was not confirmed", exc_info=True)
+
+    def notify(self) -> None:
+        """Something has come."""
+        self._driver.notify(self._condition)
+
+    def sleep(self, timeout: float | None) -> None:
+        """Until something has come."""
+        self._driver.sleep(self._condition, timeout)
+
+    # -- listeners ----------------------------------------------------------------------------------------------------------------------
+    def listen(self) -> None:
+        """A consumer has a listener now: see that somebody calls it."""
+        if self._listening is None:
+            self._listening = threading.Thread(target=self._listen, name="surety-session", daemon=True)
+            self._listening.start()
+        self.notify()
+
+    @property
+    def has_listeners(self) -> bool:
+        return any(consumer.has_listener for consumer in self._consumers)
+
+    def check_not_listening(self, what: str) -> None:
+        """JMS 8.7: a listener that waits for its own end would wait for ever."""
+        if threading.current_thread() is self._listening:
+            raise IllegalStateException(f"a message listener cannot {what}: let another thread do it")
+
+    def await_listener(self, consumer: MessageConsumer | None = None) -> None:
+        """Until the consumer's listener is not running; without, until none of this session is. None may be called again meanwhile."""
+        while self._handling is not None and consumer in (None, self._handling):
+            self._condition.wait()
+
+    def _listen(self) -> None:
+        """Call the listeners, until the session is closed."""
+        driver, machine = self._driver, self.machine
+        failed = handled = False
+        while True:
+            with driver.lock:
+                if handled:
+                    confirmation = machine.handled(failed, milliseconds())
+                    if confirmation is not None:
+                        self.await_quietly(confirmation)
+                taken = self._next_for_listener()
+                if taken is None:
+                    return
+                consumer, message = taken
+                driver.flush_soon()
+            handled, failed = True, False
+            try:
+                consumer.call(message)
+            except Exception:
+                log.exception("A message listener failed")
+                failed = True
+
+    def _next_for_listener(self) -> tuple[MessageConsumer, Message] | None:
+        """Wait for a message whose consumer has a listener; of several consumers the one served longest ago comes first."""
+        machine = self.machine
+        if self._handling is not None:
+            self._handling = None
+            self.notify()  # who waits for the end of the listener
+        while not (machine.is_closed or machine.connection.is_ended):
+            if machine.connection.started and not self._is_ending:
+                for number, consumer in enumerate(self._consumers):
+                    taken = consumer.next_for_listener()
+                    if taken is not None:
+                        if number != len(self._consumers) - 1:
+                            self._consumers.append(self._consumers.pop(number))
+                        self._handling = consumer
+                        return consumer, taken
+            self.sleep(None)
+        return None
+
+    # -- the end ------------------------------------------------------------------------------------------------------------------------
+    def close_consumer(self, consumer: MessageConsumer, machine: ConsumerMachine) -> None:
+        """What MessageConsumer.close does."""
+        driver = self._driver
+        with driver.lock:
+            if consumer in self._consumers:
+                self._consumers.remove(consumer)
+            if threading.current_thread() is not self._listening:
+                self.await_listener(consumer)
+            if not driver.machine.is_ended:
+                confirmation = self.machine.close_consumer(machine)
+                if confirmation is not None:
+                    self.await_quietly(confirmation)
+                driver.flush_soon()
+            self.notify()
+
+    def await_completions(self, timeout: float | None) -> None:
+        """Until the listeners of all asynchronous sends have been told. Raises when that takes longer."""
+        driver = self._driver
+        deadline = None if timeout is None else time.monotonic() + timeout
+        with driver.lock:
+            driver.flush()
+            if self.machine.completing:
+                driver.check_thread("it is one of those that are waited for")
+            while self.machine.completing:
+                left = None if deadline is None else deadline - time.monotonic()
+                if left is not None and left <= 0:
+                    raise JMSException(f"{self.machine.completing} messages were not confirmed within {timeout:g} s", ACK_TIMEOUT)
+                self.sleep(left)
+
+    def finish(self) -> None:
+        """Let asynchronous sends and a running listener come to their end."""
+        try:
+            self.await_completions(self.machine.connection.settings.async_send_completion_wait_timeout)
+        except JMSException as error:
+            log.warning("Closing without them: %s", error)
+        with self._driver.lock:
+            self._is_ending = True
+            self.await_listener()
+
+    def close(self) -> None:
+        """Close its consumers and producers too. Waits for a running listener and for asynchronous sends; a transaction is rolled back."""
+        with self._driver.lock:
+            self.check_not_listening("close its session")
+        self.finish()
+        with self._driver.lock:
+            if not self._driver.machine.is_ended:
+                confirmation = self.machine.close()
+                if confirmation is not None:
+                    self.await_quietly(confirmation)
+                self._driver.flush_soon()
+            self.notify()
+            self._connection.forget(self)
+        self.join()
+
+    def join(self) -> None:
+        """Without the lock: until the thread of its listeners has ended."""
+        if self._listening is not None and threading.current_thread() is not self._listening:
+            self._listening.join()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self.close()
