@@ -21,6 +21,8 @@ EXCEPTIONS: dict[Refusal, type[JMSException]] = {
     Refusal.INVALID_DESTINATION: InvalidDestinationException,
     Refusal.NO_SUCH_DESTINATION: InvalidDestinationException,
     Refusal.TOO_MANY_DESTINATIONS: ResourceAllocationException,
+    Refusal.TOO_MANY_TEMPORARIES: ResourceAllocationException,
+    Refusal.TEMPORARY_DESTINATION_GONE: InvalidDestinationException,
     Refusal.DESTINATION_PAUSED: ResourceAllocationException,
     Refusal.DESTINATION_EXISTS: InvalidDestinationException,
     Refusal.DESTINATION_IN_USE: IllegalStateException,
@@ -41,7 +43,7 @@ EXCEPTIONS: dict[Refusal, type[JMSException]] = {
     Refusal.REQUEST_EXPIRED: JMSException,
     Refusal.NOT_SUPPORTED: JMSException,
 }
-_BY_MESSAGE = {message: EXCEPTIONS[refusal] for refusal, message in REFUSALS.items()}
+_BY_MESSAGE = {message: EXCEPTIONS.get(refusal, JMSException) for refusal, message in REFUSALS.items()}
 
 _BEGINNINGS: tuple[tuple[str, type[JMSException]], ...] = (
     ("client identifier ", InvalidClientIDException),
