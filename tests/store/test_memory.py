@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 from tests.store.contract import StoreContract, commit, messages, page, positions
+from tests.store.engine_contract import EngineContract
 
 from broker_core.engine.effects import CompactSegment, SegmentClosed
 from broker_core.store import CommitLost, SpaceExhausted
@@ -60,6 +61,10 @@ def rig() -> MemoryRig:
 
 
 class TestMemoryStore(StoreContract):
+    pass
+
+
+class TestEngineOverMemory(EngineContract):
     pass
 
 

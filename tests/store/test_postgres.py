@@ -16,6 +16,7 @@ from broker_core.store.lease import Lease
 from broker_core.store.memory import MemoryDatabase
 from broker_core.store.postgres import PostgresStore
 from tests.store.contract import QUICK, StoreContract, commit, messages, page, positions, told
+from tests.store.engine_contract import EngineContract
 from tests.store.traffic import Traffic
 
 FULL = """
@@ -108,6 +109,10 @@ async def rig(dsn: str) -> AsyncIterator[PostgresRig]:
 
 
 class TestPostgresStore(StoreContract):
+    pass
+
+
+class TestEngineOverPostgres(EngineContract):
     pass
 
 
