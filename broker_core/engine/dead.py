@@ -72,11 +72,9 @@ def _not_buried(shard: Shard, cursor: Cursor, first: int, last: int) -> list[tup
     """What has expired for this subscription first, and so for its topic. From now on it counts as buried: it is in the dead message queue once."""
     if not cursor.subscription.destination.is_topic:
         return [(first, last)]
-    buried = cursor.lane.buried
-    found = list(buried.unsettled(first, last))
+    found = list(cursor.lane.buried.unsettled(first, last))
     if found:
-        buried.settle(first, last)
-        shard.keeping[cursor.lane] = None
+        shard.has_buried(cursor.lane, first, last)
     return found
 
 

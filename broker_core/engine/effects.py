@@ -244,7 +244,8 @@ class Checkpoint:
     lanes: list[tuple[int, int, int]] = field(default_factory=list)
     """(destination, lane, tail): tail is the next position."""
     cursors: list[tuple[int, int, int, int]] = field(default_factory=list)
-    """(subscription, lane, floor, offered): everything below floor is settled; nothing above offered ever left."""
+    """(subscription, lane, floor, offered): everything below floor is settled; nothing above offered ever left. With a topic's number, negative, for
+    the subscription: what has expired in the lane for any, and is in the dead message queue already. `blocks` likewise."""
     blocks: list[tuple[int, int, int, bytes]] = field(default_factory=list)
     """(subscription, lane, block, bits): BLOCK bits, little endian, of the positions settled above the floor; empty bits: delete the row."""
     failures: list[tuple[int, int, int, int]] = field(default_factory=list)

@@ -86,7 +86,9 @@ def tend(shard: Shard) -> None:
         release(shard, lane, _below(behind, lane.kept))
         for position in _below(behind, lane.bodies):
             del lane.bodies[position]
-        lane.buried.settle(0, min((cursor.progress.floor for cursor in cursors), default=lane.tail) - 1)
+        over = min((cursor.progress.floor for cursor in cursors), default=lane.tail)
+        if lane.buried.ahead:
+            shard.has_buried(lane, 0, over - 1)
         if not lane.kept and not lane.bodies and not lane.buried.ahead:
             del shard.keeping[lane]
 

@@ -76,9 +76,14 @@ def _restore_checkpoint(shard: Shard, found: Recovered) -> None:
         if lane := _lane(shard, number, index):
             lane.tail = tail
     for number, index, floor, offered in point.cursors:
+        if number < 0 and (lane := _lane(shard, -number, index)):
+            lane.buried.floor = floor
         if cursor := _cursor(shard, number, index):
             cursor.progress.floor, cursor.offered = floor, offered
     for number, index, block, bits in point.blocks:
+        if number < 0 and (lane := _lane(shard, -number, index)):
+            lane.buried.load(block, bits)
+            shard.keeping[lane] = None
         if cursor := _cursor(shard, number, index):
             cursor.progress.load(block, bits)
     for number, index, position, failures in point.failures:
@@ -118,6 +123,8 @@ def _replay(shard: Shard, row: LedgerRow) -> None:
 
 def _settle(shard: Shard, cursor: Cursor, first: int, last: int, outcome: int) -> None:
     cursor.progress.settle(first, last)
+    if outcome == Outcome.EXPIRED and cursor.subscription.destination.is_topic:
+        shard.has_buried(cursor.lane, first, last)
     if outcome != Outcome.EXCLUDED:
         cursor.subscription.destination.settled += last - first + 1
     for position in [p for p in cursor.failures if first <= p <= last]:

@@ -27,15 +27,20 @@ def checkpoint(shard: Shard) -> Checkpoint | None:
         cursor.changed = False
         number, index = cursor.subscription.number, cursor.index
         if number not in shard.subscriptions or not cursor.durable:
+            cursor.progress.dirty.clear()
             continue
         report.cursors.append((number, index, cursor.progress.floor, cursor.offered))
         report.blocks.extend((number, index, block, bits) for block, bits in cursor.progress.changed_blocks())
         report.failures.extend((number, index, position, cursor.failures.get(position, 0)) for position in cursor.failures_changed)
         cursor.failures_changed = {}
+    for lane in shard.changed_burials:
+        report.cursors.append((-lane.destination.number, lane.index, lane.buried.floor, -1))
+        report.blocks.extend((-lane.destination.number, lane.index, block, bits) for block, bits in lane.buried.changed_blocks())
     for d in [d for d in shard.changed_destinations if d.number in shard.numbered and d.owner is None]:
         report.counters.append((d.number, d.octets_committed, d.accepted, d.settled, d.dead, d.expired, d.redelivered))
     report.idle = [(s.number, s.idle_since) for s in shard.changed_subscriptions if s.number in shard.subscriptions]
     shard.changed_lanes, shard.changed_cursors, shard.changed_destinations, shard.changed_subscriptions = {}, {}, {}, {}
+    shard.changed_burials = {}
     return report
 
 

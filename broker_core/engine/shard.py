@@ -12,7 +12,7 @@ from .destination import Destination, Lane
 from .effects import Copy, Definition, Output, Read
 from .limits import Limits
 from .link import Link, Peer
-from .message import Header, Message
+from .message import VOLATILE, Header, Message
 from .segments import LaneKey, Segments
 from .subscription import Cursor, Subscription
 
@@ -122,6 +122,7 @@ class Shard:
         "batch",
         "bodies",
         "browsing",
+        "changed_burials",
         "changed_cursors",
         "changed_destinations",
         "changed_lanes",
@@ -231,6 +232,7 @@ class Shard:
         self.changed_cursors: dict[Cursor, None] = {}
         self.changed_destinations: dict[Destination, None] = {}
         self.changed_subscriptions: dict[Subscription, None] = {}
+        self.changed_burials: dict[Lane, None] = {}
         """Since the last checkpoint."""
         self.watched: dict[Destination, None] = {}
         """Changed since operators were last told."""
@@ -251,6 +253,17 @@ class Shard:
         if not subscription.dirty:
             subscription.dirty = True
             self.batch.dirty[subscription] = None
+
+    def has_buried(self, lane: Lane, first: int, last: int) -> None:
+        """The neighbours are in the dead message queue already, whoever else they expire for; after a restart, too, if they are stored."""
+        buried = lane.buried
+        floor = buried.floor
+        buried.settle(first, last)
+        self.keeping[lane] = None
+        if lane.index >= VOLATILE:
+            buried.dirty.clear()
+        elif buried.dirty or buried.floor != floor:
+            self.changed_burials[lane] = None
 
     def change(self, cursor: Cursor) -> None:
         """The cursor's progress belongs in the next checkpoint."""

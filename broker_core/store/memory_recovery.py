@@ -15,8 +15,9 @@ def recovered(tables: Tables, epoch: int, clock_ms: int, instance: str) -> Recov
     """What a term finds: the checkpoint, the ledger after it, definitions, segments."""
     checkpoint = Checkpoint(tables.number, tables.at, tables.sequence)
     checkpoint.lanes = [(*key, tail) for key, tail in tables.lanes.items() if key[0] in tables.destinations]
-    checkpoint.cursors = [(*key, *marks) for key, marks in tables.cursors.items() if key[0] in tables.subscriptions]
-    checkpoint.blocks = [(*key, bits) for key, bits in tables.blocks.items() if key[0] in tables.subscriptions]
+    known = tables.subscriptions.keys() | {-destination for destination in tables.destinations}
+    checkpoint.cursors = [(*key, *marks) for key, marks in tables.cursors.items() if key[0] in known]
+    checkpoint.blocks = [(*key, bits) for key, bits in tables.blocks.items() if key[0] in known]
     checkpoint.failures = [(*key, count) for key, count in tables.failures.items() if key[0] in tables.subscriptions]
     checkpoint.counters = [(key, *counts) for key, counts in tables.counters.items() if key in tables.destinations]  # type: ignore[misc]
     found = Recovered(epoch, clock_ms, checkpoint, instance=instance)

@@ -250,6 +250,8 @@ WITH gone AS (
     DELETE FROM surety.counter c USING gone WHERE c.shard = %(shard)s AND c.destination = gone.destination
 ), ended AS (
     SELECT subscription FROM surety.subscription WHERE shard = %(shard)s AND destroyed_at IS NOT NULL
+    UNION ALL
+    SELECT -destination FROM gone
 ), blocks AS (
     DELETE FROM surety.block b USING ended WHERE b.shard = %(shard)s AND b.subscription = ended.subscription
 ), failures AS (

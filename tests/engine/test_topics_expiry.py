@@ -209,3 +209,39 @@ def test_what_a_filter_leaves_out_does_not_expire_for_its_subscription_though_it
     b.apply(c.Send(3, None, TOPIC, late))
     b.flush()
     assert (b.depth(TOPIC), b.depth(DEAD), b.destination(TOPIC).expired) == (2, 1, 1)
+
+
+@pytest.mark.parametrize("checkpoint", [False, True])
+def test_what_is_among_the_dead_already_is_not_buried_again_after_a_crash_between_two_portions(checkpoint: bool) -> None:
+    b = bench(5, slow=True, expiry_steps=3, expiry_rows=3)
+    publish(b, 3)
+    b.now += 10
+    b.control("expire")
+    b.read()
+    b.flush(report=checkpoint)
+    assert (0 < b.depth(TOPIC) < 15, b.depth(DEAD)) == (True, 3)
+    b.start()
+    b.slow = False
+    b.control("expire")
+    assert (b.depth(TOPIC), b.depth(DEAD)) == (0, 3)
+
+
+@pytest.mark.parametrize("level", [RELIABLE, EXPRESS])
+def test_what_was_buried_is_remembered_as_long_as_it_is_unsettled_for_somebody(level) -> None:
+    b = bench(2)
+    b.now += 10
+    for number in range(300):
+        publish(b, 1, level=level, lives=lambda _, number=number: 10 if number % 2 else 0)
+    b.passes(10)
+    b.control("expire")
+    b.flush(report=True)
+    lane = b.destination(TOPIC).lanes[4 if level == RELIABLE else 14]
+    assert (lane.buried.floor, lane.buried.ahead) == (0, 150)
+    for name in ("s0", "s1"):
+        assert len(attach(b, name)) == 150
+        b.settle(upto=150, link=1, peer=2)
+        b.apply(c.Detach(2, 1))
+    b.flush(report=True)
+    assert (lane.buried.floor, lane.buried.ahead, lane.buried.dirty) == (300, 0, {})
+    assert lane not in b.engine.shard.keeping
+    assert b.database.tables.blocks == {}

@@ -533,6 +533,16 @@ class RecoveryContract:
         assert found.last_subscription == 3
         assert (found.checkpoint.cursors, found.checkpoint.blocks, found.checkpoint.failures) == ([(2, 4, 7, 7)], [], [])
 
+    async def test_what_was_buried_of_a_topic_is_kept_with_its_progress_until_it_is_destroyed(self, rig: Rig) -> None:
+        store = await rig.open()
+        await store.recover()
+        await store.commit(define(1, 3))
+        cursors = [(3, 4, 1, 1), (-2, 4, 7, -1), (-3, 4, 9, -1)]
+        await store.checkpoint(Checkpoint(1, 1, 1, cursors=cursors, blocks=[(-2, 4, 1, b"\1"), (-3, 4, 1, b"\2")]))
+        await store.commit(commit(2, definitions=[DestinationDestroyed(2)]))
+        found = (await (await rig.open()).recover()).checkpoint
+        assert (sorted(found.cursors), found.blocks) == ([(-3, 4, 9, -1), (3, 4, 1, 1)], [(-3, 4, 1, b"\2")])
+
     async def test_when_a_subscription_lost_its_last_consumer_is_known_however_it_is_defined_meanwhile(self, rig: Rig) -> None:
         store = await rig.open()
         await store.recover()
