@@ -56,6 +56,9 @@ class Known:
     owed: tuple[str, ...] = ()
     """Subscriptions of its topic that take it; of a queue: none, the address stands for it."""
 
+    replies: str = ""
+    """Where its sender wants the reply, by the name that others know."""
+
     @property
     def places(self) -> tuple[str, ...]:
         """Where it must come."""
@@ -95,6 +98,8 @@ class Auditor:
         self._maximum = redelivery_max
         self.known: dict[str, Known] = {}
         self._holders: dict[tuple[str, str], Subscription] = {}
+        self._over: set[str] = set()
+        """Temporary destinations whose connection ends, or has ended."""
 
     def _require(self, holds: bool, sentence: str) -> None:
         if not holds:
@@ -103,6 +108,8 @@ class Auditor:
     # -- sending --------------------------------------------------------------------------------------------------------------------------
     def sends(self, message: Known) -> None:
         self.known[message.uid] = message
+        if message.address in self._over:
+            message.excused = "whoever waited for it was gone"
 
     def confirmed(self, uid: str) -> None:
         self.known[uid].confirmed = True
@@ -233,6 +240,19 @@ class Auditor:
             here = address in (None, message.address) or (address == DEAD and (message.expires or message.nacks > self._maximum))
             if message.level < below and here:
                 message.excused = message.excused or why
+
+    def missing(self, address: str) -> list[str]:
+        """What was promised to come to this temporary destination and has not been consumed."""
+        return [
+            message.uid
+            for message in self.known.values()
+            if message.address == address and message.confirmed and not message.excused and message.level != BEST_EFFORT and not message.acked
+        ]
+
+    def is_over(self, address: str) -> None:
+        """The connection that made the temporary destination ends: what it holds, and what is sent there from now on, is for nobody."""
+        self._over.add(address)
+        self.excuse("its connection ended", address=address)
 
     # -- the end --------------------------------------------------------------------------------------------------------------------------
     def check_end(self) -> None:

@@ -14,7 +14,8 @@ if TYPE_CHECKING:
 
 QUEUES = ("queue/a", "queue/b", "queue/c", "queue/d")
 """d is what operators purge and destroy."""
-ADDRESSES = (*QUEUES, DEAD, *DURABLES)
+REQUESTS = "queue/r"
+ADDRESSES = (*QUEUES, REQUESTS, DEAD, *DURABLES)
 MODES = ("client-individual", "client-individual", "client", "auto")
 PRIORITIES = (1, 4, 4, 4, 9)
 POISON, STICKY, PLAIN = "p", "s", "m"

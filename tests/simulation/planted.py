@@ -24,9 +24,11 @@ from broker_core.engine import (
     transactions,
     walk,
 )
+from broker_core.engine.commands import CreateTemporary
 from broker_core.engine.effects import Confirmed, Effects, Outcome
 from broker_core.engine.progress import Progress
 from broker_core.server.host import Host
+from broker_core.stomp import sections
 
 from . import term
 
@@ -357,10 +359,28 @@ def browser_skips_a_row(plant: Plant) -> None:
     plant.put(walk.Walk, "interval", interval)
 
 
+def replies_of_another_connection(plant: Plant) -> None:
+    """Header sections that name a temporary destination are remembered by all connections together."""
+    plant.put(sections, "TEMPORARY", b"\xff")
+
+
+def temporary_queue_outlives_its_connection(plant: Plant) -> None:
+    """What a lost connection made stays, with what it holds."""
+    plant.put(engine, "end_temporaries", lambda _shard, _peer: None)
+
+
+def reply_before_the_queue_is_there(plant: Plant) -> None:
+    """Only a consumer makes a temporary queue: a fast responder finds none."""
+    plant.put(engine, "_HANDLERS", {**engine._HANDLERS, CreateTemporary: lambda _shard, _command: None})
+
+
 BUGS: tuple[Bug, ...] = (
     browser_consumes,
     browser_shows_what_is_over,
     browser_skips_a_row,
+    replies_of_another_connection,
+    temporary_queue_outlives_its_connection,
+    reply_before_the_queue_is_there,
     exclusive_one_of_many,
     newest_exclusive_consumer_leads,
     aborted_sends_appear,

@@ -37,6 +37,8 @@ class Session:
         self._looks = looks
         self.version = random.choice(("1.1", "1.2", "1.2"))
         self.connected = self.closed = False
+        self.session = self.told = ""
+        """What CONNECTED named it, and what the ERROR said that ended it."""
         self.inbox: list[tuple[Subscription, Known, dict[str, str]]] = []
         """Messages that nobody has decided on."""
         self.subscriptions: dict[str, Subscription] = {}
@@ -49,6 +51,8 @@ class Session:
         self.unconfirmed_sends: list[str] = []
         """Sends without a receipt of their own since the last DISCONNECT: that one's receipt covers them."""
         self._orders = self._receipt = 0
+        self.replies = ""
+        """Its temporary destination, by the name it has here; as long as somebody may wait for what comes there."""
         self._parser = Parser(Limits(), SERVER_COMMANDS)
         self.wire = Wire(node, self, random)
         self._say("CONNECT", [("accept-version", self.version), ("host", "/"), ("login", "guest"), ("passcode", "guest")])
@@ -56,19 +60,32 @@ class Session:
     def _say(self, command: str, headers: list[tuple[str, str]], body: bytes = b"") -> None:
         self.wire.say(serialise(command, headers, body, self.version))
 
+    def full(self, address: str) -> str:
+        """What others call it: of a temporary destination the session is in the name."""
+        kind, _, name = address.partition("/")
+        return f"{kind}/{self.session}.{name}" if kind.startswith("temp-") else address
+
+    def _replies_are_over(self) -> None:
+        if self.replies:
+            self._auditor.is_over(self.full(self.replies))
+            self.replies = ""
+
     def _asks(self, then: Callable[[], None]) -> tuple[str, str]:
         self._receipt += 1
         self.receipts[str(self._receipt)] = then
         return "receipt", str(self._receipt)
 
     # -- what the client says -------------------------------------------------------------------------------------------------------------
-    def send(self, address: str, level: int, priority: int, expires: int, size: int, mark: str, receipt: bool) -> None:
+    def send(self, address: str, level: int, priority: int, expires: int, size: int, mark: str, receipt: bool, reply_to: str = "") -> Known:
         uid = f"{mark}{self.name}.{self._orders}"
         body = (uid + " ").encode().ljust(size, b"x")
         message = Known(uid, body, address, self.name, self._orders, level, priority, expires, within=self.transaction, owed=owed(address, priority))
+        message.replies = self.full(reply_to)
         self._orders += 1
         self._auditor.sends(message)
         headers = [("destination", f"/{address}"), ("reliability", LEVELS[level]), ("priority", str(priority)), ("content-length", str(len(body)))]
+        if reply_to:
+            headers.append(("reply-to", f"/{reply_to}"))
         if expires:
             headers.append(("expires", str(expires)))
         if self.transaction is not None:
@@ -82,6 +99,7 @@ class Session:
             self.unconfirmed_sends.append(uid)
         self._log(("send", uid, address))
         self._say("SEND", headers, body)
+        return message
 
     def subscribe(
         self,
@@ -96,7 +114,7 @@ class Session:
     ) -> None:
         self._receipt += 1
         name = str(self._receipt)
-        self.subscriptions[name] = Subscription(f"{self.name}/{name}", address, mode, prefetch if mode != "auto" else 1 << 30, durable)
+        self.subscriptions[name] = Subscription(f"{self.name}/{name}", self.full(address), mode, prefetch if mode != "auto" else 1 << 30, durable)
         headers = [("id", name), ("destination", f"/{address}"), ("ack", mode), ("prefetch-count", str(prefetch))]
         if durable:
             headers += [("durable-subscription-name", durable), ("shared", "true")]
@@ -170,6 +188,7 @@ class Session:
         """In good order; its receipt covers every send before it."""
         uids, auditor = self.unconfirmed_sends, self._auditor
         self.inbox = []
+        self._replies_are_over()
         for subscription in self.subscriptions.values():
             subscription.open = False
         self._say("DISCONNECT", [self._asks(lambda: [auditor.confirmed(uid) for uid in uids] and None)])
@@ -195,8 +214,10 @@ class Session:
             self.receipts.pop(headers["receipt-id"])()
         elif command == "CONNECTED":
             self.connected = True
+            self.session = headers["session"]
             self._parser.version = self.version
         else:
+            self.told = headers.get("message", "")
             self._log(("error", self.name, headers.get("message"), body))
 
     def _message(self, headers: dict[str, str], body: bytes) -> None:
@@ -242,6 +263,7 @@ class Session:
                 self._auditor.excuse("it may have waited behind a large body, without acknowledgements", address=subscription.address)
 
     def is_closing(self) -> None:
+        self._replies_are_over()
         for subscription in self.subscriptions.values():
             subscription.open = False
 
@@ -251,6 +273,7 @@ class Session:
     def _end(self) -> None:
         self.closed = True
         self.inbox = []
+        self._replies_are_over()
         for subscription in self.subscriptions.values():
             subscription.open = False
 

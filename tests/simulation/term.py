@@ -71,7 +71,7 @@ def eager_reports() -> Iterator[None]:
 class Watched(Engine):
     """Counts, and checks its invariants after flushes."""
 
-    __slots__ = ("bodies", "counts", "flushes", "host", "log", "turns")
+    __slots__ = ("bodies", "counts", "flushes", "gone", "host", "log", "turns")
 
     def __init__(self, engine: Engine, counts: Counter[str], log: Callable[[object], None]) -> None:
         super().__init__(engine.shard)
@@ -79,6 +79,7 @@ class Watched(Engine):
         self.host: Host | None = None
         self.bodies = Bodies()
         self.turns = Turns(counts)
+        self.gone = 0
 
     def apply(self, command: Command, now: int) -> None:
         self.counts["commands"] += 1
@@ -91,6 +92,8 @@ class Watched(Engine):
         self.flushes += 1
         self.bodies.check(self.shard, effects.discarded)
         self.turns.check(effects.outputs)
+        self.counts["replies to who has gone"] += self.shard.sends_to_the_gone - self.gone
+        self.gone = self.shard.sends_to_the_gone
         if self.flushes % CHECK_EVERY == 0:
             check(self)
         if effects.commit is not None:

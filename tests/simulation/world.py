@@ -21,6 +21,7 @@ from .clients import ADDRESSES, Client, Drainer, Founder
 from .faults import Faults
 from .looks import Looks
 from .loop import VirtualLoop, virtual_time
+from .requests import Requester, Responder
 from .session import DURABLES
 from .slow_store import SlowStore
 from .term import SETTINGS, Term, eager_reports
@@ -28,7 +29,7 @@ from .term import SETTINGS, Term, eager_reports
 BEGAN_MS = 1_700_000_000_000
 COMMANDS = 1000
 """The least number of commands of a seed; it goes on until everything of MUST_HAPPEN has happened, for at most COMMANDS_MAX."""
-COMMANDS_MAX = 12_000
+COMMANDS_MAX = 20_000
 DRAIN_SECONDS = 60.0
 MUST_HAPPEN = (
     "pages",
@@ -44,6 +45,7 @@ MUST_HAPPEN = (
     "settled EXPIRED",
     "settled EXCLUDED",
     "kills",
+    "replies to who has gone",
     "exclusive consumers followed by another",
     "browsed to the end",
 )
@@ -120,6 +122,7 @@ class World:
     async def play(self) -> None:
         serving = asyncio.create_task(self._serve())
         clients = [Founder(self, "f"), *(Client(self, f"c{number}") for number in range(5))]
+        clients += [Requester(self, "q1"), Requester(self, "q2"), Responder(self, "r")]
         playing = [asyncio.create_task(client.run()) for client in clients]
         troubling = asyncio.create_task(self.faults.run())
         await self._until(self._has_happened, [serving, troubling, *playing], 3600.0)
@@ -146,12 +149,14 @@ class World:
 
     async def _until(self, holds: Any, tasks: list[asyncio.Task[None]], seconds: float) -> None:
         deadline = self.loop.time() + seconds
-        while not holds():
+        while True:
             for task in tasks:
                 if task.done():
                     task.result()
             if self.loop.failures:
                 raise self.loop.failures[0]
+            if holds():
+                return
             if self.loop.time() > deadline:
                 raise Broken(f"it was not done within {seconds} virtual seconds: {self._what_remains()}")
             await asyncio.sleep(0.020)
@@ -174,6 +179,7 @@ class World:
             return ["no node serves"]
         shard = term.engine.shard
         remains = [f"{d.address} has {d.depth} messages, {d.octets} octets" for d in shard.destinations.values() if d.depth or d.octets]
+        remains += [f"{d.address} is there and its connection is not" for d in shard.destinations.values() if d.address.startswith("temp-")]
         segments = shard.segments
         if segments.closed or segments.leaving or segments.retained:
             remains.append(f"segments {list(segments.closed)}, leaving {list(segments.leaving)}, retained {segments.retained}")
