@@ -14,9 +14,9 @@ if TYPE_CHECKING:
 Value = str | int | float | bool | None
 
 
-class Properties:
-    """Of one message, while it is being routed. Its header section is decoded when the first selector asks for a property, once for all of them,
-    and forgotten with this: headers are remembered for as long as producers repeat them, and would keep what was decoded."""
+class Properties(dict[str, Value]):
+    """Of one message, while it is being routed: what a selector asked for once is at hand for the others. The header section is decoded when the first
+    one asks for a property, and forgotten with this: headers are remembered for as long as producers repeat them, and would keep what was decoded."""
 
     __slots__ = ("_decoded", "message", "shard")
 
@@ -31,9 +31,10 @@ class Properties:
             self._decoded = self.shard.decode(self.message.header)
         return self._decoded
 
-    def __call__(self, name: str) -> Value:
+    def __missing__(self, name: str) -> Value:
         field = FIELDS.get(name)
-        return self.decoded.get(name) if field is None else field(self)
+        value = self[name] = self.decoded.get(name) if field is None else field(self)
+        return value
 
 
 FIELDS: dict[str, Callable[[Properties], Value]] = {
@@ -50,7 +51,4 @@ def takes(wanted: Filter, properties: Properties) -> bool:
     """Whether the filter lets the message through. It has its sequence and its instant already."""
     if wanted.sender and wanted.sender == properties.message.header.client_id:
         return False
-    selector = wanted.selector
-    if selector is None:
-        return True
-    return selector.matches(properties.decoded.get if FIELDS.keys().isdisjoint(selector.identifiers) else properties)
+    return wanted.selector is None or wanted.selector.matches(properties.__getitem__)

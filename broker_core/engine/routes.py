@@ -49,7 +49,7 @@ class Routes:
         """The groups that take the message."""
         found = [group for wanted, group in self._asked.items() if not wanted or takes(wanted, properties)]
         for (name, coerce), by_constant in self._by_value.items():
-            for constant in constants_of(properties(name), coerce=coerce):
+            for constant in constants_of(properties[name], coerce=coerce):
                 found += [group for wanted, group in by_constant.get(constant, _NONE).items() if takes(wanted, properties)]
         return found
 

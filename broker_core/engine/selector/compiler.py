@@ -8,6 +8,7 @@ the first operand that decides, and every operand is asked at most once.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import lru_cache
 from typing import TypeAlias
 
 from . import number
@@ -30,9 +31,13 @@ def compile_condition(condition: Condition, *, coerce: bool) -> Test:
 
 def as_number(value: Value) -> Value:
     """A string that is a number, as one; anything else as it is."""
-    if isinstance(value, str) and (parsed := number.plain(value)) is not None:
+    if isinstance(value, str) and len(value) <= number.PLAIN_CHARACTERS_MAX and (parsed := _plain(value)) is not None:
         return parsed
     return value
+
+
+_plain = lru_cache(maxsize=1024)(number.plain)
+"""A thousand selectors ask the same of a message: read what its property says once."""
 
 
 def as_boolean(value: Value) -> Value:
@@ -88,10 +93,10 @@ class _Compiler:
     def _with_constant(self, sign: str, name: str, constant: str | Number | bool) -> Test:
         if isinstance(constant, str):
             return _with_string(sign, name, constant)
-        read = self._read(name, as_boolean if isinstance(constant, bool) else as_number)
         if isinstance(constant, bool) or not abs(constant) < EXACT_IN_DOUBLE:
+            read = self._read(name, as_boolean if isinstance(constant, bool) else as_number)
             return _compared(comparison(sign), read, lambda _: constant)
-        return _with_number(RELATIONS[sign], read, constant)
+        return _with_number(RELATIONS[sign], name, constant, coerce=self._coerce)
 
     def _with_another(self, sign: str, left: Operand, right: Operand) -> Test:
         """Where a number must stand, or stands on the other side, strings are read as numbers; of two identifiers each as the other is."""
@@ -170,11 +175,13 @@ def _with_string(sign: str, name: str, constant: str) -> Test:
     return equal if sign == "=" else unequal
 
 
-def _with_number(relation: Callable[[Value, Value], bool], read: _Reader, constant: Number) -> Test:
-    """Only for constants below EXACT_IN_DOUBLE, where Python compares as Java does."""
+def _with_number(relation: Callable[[Value, Value], bool], name: str, constant: Number, *, coerce: bool) -> Test:
+    """Only for constants below EXACT_IN_DOUBLE, where Python compares as Java does. The test that is asked most: the reading is not a call of its own."""
 
     def compare(properties: Properties) -> Truth:
-        value = read(properties)
+        value = properties(name)
+        if coerce and value.__class__ is str:
+            value = as_number(value)
         if value.__class__ is int or value.__class__ is float:
             return relation(value, constant)
         return None if value is None else False
