@@ -18,6 +18,7 @@ from .keeping import bodies_behind
 from .placing import create, define
 from .refusal import Refusal
 from .registering import forget
+from .scanning import abandon, leave
 from .settlement import feed
 from .shard import Shard
 from .subscribing import end
@@ -153,6 +154,8 @@ def _purge_cursor(shard: Shard, cursor: Cursor) -> int:
     cursor.gone.clear()
     cursor.stale = 0
     cursor.loaded = tail
+    for scan in cursor.scans:
+        abandon(shard, scan)
     still = set(kept)
     for position in [p for p in cursor.failures if p not in still]:
         del cursor.failures[position]
@@ -200,6 +203,7 @@ def destroy(shard: Shard, destination: Destination) -> None:
             detail = f"{destination.address} was destroyed"
             shard.batch.outputs.append(Detached(link.peer.number, link.number, Refusal.NO_SUCH_DESTINATION, detail))
             del shard.links[link.number], link.peer.links[link.number], subscription.links[link.number]
+            leave(shard, link)
             for message in link.unsettled.values():
                 if message.header.lane >= VOLATILE:
                     discard_body(shard, message)

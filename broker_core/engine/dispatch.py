@@ -1,41 +1,68 @@
-"""Handing messages to links: highest priority first, each lane in order, links in turn, each within its credit and octets."""
+"""Handing messages to links: highest priority first, each lane in order, links in turn, each within its credit and octets.
+
+Links that take whatever comes are served from the subscription's cursors, those with a filter of their own from their selection's scans.
+"""
 
 from __future__ import annotations
 
-from collections import deque
+from collections.abc import Callable
 from heapq import heappop
+from typing import Any
 
 from .commands import Direction
-from .dead import expire
+from .dead import expire, expire_found
 from .effects import Delivered, Drained
-from .eligibility import is_eligible
+from .eligibility import is_eligible, step_back
 from .keeping import refill
-from .link import Link
+from .link import Link, Tier
 from .message import Header, Message, Reliability, StoredBody
+from .scanning import foremost, head, look, remove
+from .selection import Scan, Selection
 from .settlement import acknowledge
 from .shard import Shard
 from .subscription import Cursor, Subscription
-from .waiting import forget_stale
+from .waiting import forget_stale, withdraw
 
 
 def dispatch(shard: Shard, subscription: Subscription) -> None:
     """Serve hungry links in turn."""
     if subscription.destination.state & Direction.CONSUMERS:
         return
+    if subscription.selections:
+        _dispatch_among(shard, subscription)
+        return
     while True:
         filled = bool(shard.keeping) and refill(shard, subscription)
-        for hungry in subscription.turns:
-            _serve(shard, subscription, hungry)
+        for tier in subscription.turns:
+            _serve(shard, tier)
         if not filled:
             return
 
 
-def _serve(shard: Shard, subscription: Subscription, hungry: deque[Link]) -> None:
+def _dispatch_among(shard: Shard, subscription: Subscription) -> None:
+    """The same if some of the links are selective."""
+    outputs = shard.batch.outputs
+    satisfied: list[Tier] = []
+    above: Tier | None = None
+    for tier in subscription.turns:
+        before = len(outputs)
+        if tier and isinstance(tier.source, Selection):
+            look(shard, tier.source)
+        _serve(shard, tier)
+        if len(outputs) > before and (above is None or above.priority != tier.priority):
+            satisfied.append(tier)
+        above = tier
+    for tier in satisfied:
+        step_back(subscription, tier)
+
+
+def _serve(shard: Shard, hungry: Tier) -> None:
     """What is ready is shared out evenly, in runs: of 100 messages and two links each gets 50 in a row, of two messages and two links
     each gets one."""
-    shared: Cursor | None = None
+    source, first = hungry.source, _first_of(hungry.source)
+    shared: Cursor | Scan | None = None
     share = turns = 0
-    while hungry and (cursor := _foremost(subscription)) is not None:
+    while hungry and (cursor := first(shard, source)) is not None:
         if cursor is not shared or not turns:
             shared, turns = cursor, len(hungry)
             share = -(-cursor.deliverable // turns)
@@ -60,7 +87,12 @@ def _room(shard: Shard, link: Link) -> int:
     return room if room < link.credit else link.credit  # noqa: FURB136  # as above
 
 
-def _foremost(subscription: Subscription) -> Cursor | None:
+def _first_of(source: Subscription | Selection) -> Callable[[Shard, Any], Cursor | Scan | None]:
+    """What says where the message is that leaves next."""
+    return _foremost if source.__class__ is Subscription else foremost
+
+
+def _foremost(_: Shard, subscription: Subscription) -> Cursor | None:
     """The cursor to deliver from: of the highest priority that has anything, between stored and volatile the older message. While what comes first
     is being read, lower priorities wait: highest first holds for what is on disk, too."""
     if len(subscription.order) == 1:  # nearly always
@@ -80,9 +112,12 @@ def _foremost(subscription: Subscription) -> Cursor | None:
     return found
 
 
-def _deliver(shard: Shard, link: Link, cursor: Cursor, count: int) -> None:
-    """Up to `count` messages of the cursor to the link, stopping when its octets are full."""
-    messages = _take(shard, link, cursor, count)
+def _deliver(shard: Shard, link: Link, place: Cursor | Scan, count: int) -> None:
+    """Up to `count` messages from there to the link, stopping when its octets are full."""
+    if place.__class__ is Cursor:
+        cursor, messages = place, _take(shard, link, place, count)
+    else:
+        cursor, messages = place.cursor, _take_found(shard, link, place, count)  # type: ignore[union-attr,arg-type]
     if not messages:
         return
     first_tag = link.tag + 1
@@ -142,6 +177,27 @@ def _take(shard: Shard, link: Link, cursor: Cursor, count: int) -> list[Message]
     return messages
 
 
+def _take_found(shard: Shard, link: Link, scan: Scan, count: int) -> list[Message]:
+    """The same from a scan's candidates: the messages leave the middle of their lane."""
+    messages: list[Message] = []
+    cursor, now = scan.cursor, shard.now
+    room = shard.limits.link_octets - link.octets
+    octets = 0
+    while count and octets < room and (message := head(shard, scan)) is not None and message.body is not None:
+        remove(shard, scan, message.position)
+        if 0 < message.header.expiration <= now:
+            expire_found(shard, cursor, message)
+            continue
+        withdraw(shard, cursor, message)
+        if message.header.reliability == Reliability.ASSURED:
+            shard.batch.synchronous = True
+        messages.append(message)
+        octets += message.size
+        count -= 1
+    link.octets += octets
+    return messages
+
+
 def _offer(shard: Shard, link: Link, cursor: Cursor, messages: list[Message]) -> None:
     """Durable before the messages leave (R9): what may have left is flagged when it is delivered again."""
     subscription, index = cursor.subscription.number, cursor.index
@@ -176,8 +232,7 @@ def settle_presettled(shard: Shard) -> None:
 
 def drain(shard: Shard, link: Link) -> None:
     """The peer wants to know when nothing more can come: its remaining credit lapses (AMQP 2.6.7)."""
-    cursor = _foremost(link.subscription)
-    waiting = any(c.reading or c.loaded < c.lane.tail for c in link.subscription.order)
-    if link.credit == 0 or not is_eligible(link) or (cursor is None and not waiting):
+    source = link.source
+    if link.credit == 0 or not is_eligible(link) or (_first_of(source)(shard, source) is None and not source.is_reading):
         link.credit, link.drain = 0, False
         shard.batch.outputs.append(Drained(link.peer.number, link.number))

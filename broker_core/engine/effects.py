@@ -5,10 +5,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import IntEnum
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from .message import Message
 from .refusal import Refusal
+
+if TYPE_CHECKING:
+    from .subscription import Filter
 
 
 class Outcome(IntEnum):
@@ -204,6 +207,8 @@ class PageWanted:
     bytes_max: int
     segments: list[int]
     """Where rows of the interval may be, oldest first, RETAINED among them if so; the engine keeps them from being dropped meanwhile."""
+    wanted: Filter | None = None
+    """Given: bodies are not needed and do not weigh; rows that this filter certainly leaves out may be missing."""
 
 
 @dataclass(slots=True)

@@ -1,7 +1,9 @@
 """Which of a subscription's links may be served now, and in which order. Dispatch serves what `Subscription.turns` names, nothing else.
 
 A hungry link waits for its turn in its `tier`. Most subscriptions have one tier for all their links, and nothing is kept here. Links of different
-consumer priority wait in tiers of their own, the highest served first: a lower one gets what no higher one has room for. An exclusive consumer
+consumer priority wait in tiers of their own, the highest served first: a lower one gets what no higher one has room for. Links of a queue that want
+different parts of it (selection.py) wait apart, too; at the same priority whoever got something as the first goes behind his equals, so
+that nobody takes from the others whatever several want. An exclusive consumer
 waits alone, and while there is one it alone is served: of several the one of the highest priority, of equals the one that registered first.
 The others stand by. What a consumer holds when it loses its turn stays with it.
 
@@ -11,9 +13,9 @@ Whoever is not to be served, for whatever reason, keeps a tier that no turn name
 from __future__ import annotations
 
 from bisect import insort_right
-from collections import deque
 
-from .link import Link
+from .link import Link, Tier
+from .selection import Selection
 from .shard import Shard
 from .subscription import Subscription
 
@@ -26,10 +28,11 @@ class Eligibility:
 
     __slots__ = ("exclusives", "members", "tiers")
 
-    def __init__(self, hungry: deque[Link], members: int) -> None:
-        self.tiers = {0: hungry}
-        """Hungry links that are not exclusive, by priority."""
-        self.members = {0: members}
+    def __init__(self, subscription: Subscription) -> None:
+        common: tuple[int, Subscription | Selection] = (0, subscription)
+        self.tiers = {common: subscription.hungry}
+        """Hungry links that are not exclusive, by priority and by where they are served from. The first is always there."""
+        self.members = {common: len(subscription.links) - 1}
         """How many links belong to each."""
         self.exclusives: list[Link] = []
         """In the order in which they take over."""
@@ -39,16 +42,17 @@ def admit(subscription: Subscription, link: Link) -> None:
     """The link has joined."""
     eligibility = subscription.eligibility
     if eligibility is None:
-        if not link.exclusive and not link.priority:
+        if not link.exclusive and not link.priority and link.source is subscription:
             return
-        eligibility = subscription.eligibility = Eligibility(subscription.hungry, len(subscription.links) - 1)
+        eligibility = subscription.eligibility = Eligibility(subscription)
+    key = (link.priority, link.source)
     if link.exclusive:
-        link.tier = deque()
+        link.tier = Tier(link.source, link.priority)
         insort_right(eligibility.exclusives, link, key=lambda exclusive: -exclusive.priority)
     else:
-        link.tier = eligibility.tiers.setdefault(link.priority, deque())
-        eligibility.members[link.priority] = eligibility.members.get(link.priority, 0) + 1
-    if link.exclusive or eligibility.members[link.priority] == 1:
+        link.tier = eligibility.tiers.setdefault(key, Tier(link.source, link.priority))
+        eligibility.members[key] = eligibility.members.get(key, 0) + 1
+    if link.exclusive or eligibility.members[key] == 1:
         _take_turns(subscription, eligibility)
 
 
@@ -62,9 +66,10 @@ def dismiss(shard: Shard, subscription: Subscription, link: Link) -> None:
     if link.exclusive:
         eligibility.exclusives.remove(link)
     else:
-        eligibility.members[link.priority] -= 1
-        if link.priority and not eligibility.members[link.priority]:
-            del eligibility.members[link.priority], eligibility.tiers[link.priority]
+        key = (link.priority, link.source)
+        eligibility.members[key] -= 1
+        if not eligibility.members[key] and key != (0, subscription):
+            del eligibility.members[key], eligibility.tiers[key]
     if len(eligibility.tiers) == 1 and not eligibility.exclusives:
         subscription.eligibility = None
     _take_turns(subscription, eligibility)
@@ -73,7 +78,17 @@ def dismiss(shard: Shard, subscription: Subscription, link: Link) -> None:
 
 def _take_turns(subscription: Subscription, eligibility: Eligibility) -> None:
     exclusives, tiers = eligibility.exclusives, eligibility.tiers
-    subscription.turns = [exclusives[0].tier] if exclusives else [tiers[priority] for priority in sorted(tiers, reverse=True)]
+    subscription.turns = [exclusives[0].tier] if exclusives else sorted(tiers.values(), key=_rank)
+
+
+def step_back(subscription: Subscription, tier: Tier) -> None:
+    """Behind its equals."""
+    subscription.turns = [other for other in subscription.turns if other is not tier]
+    insort_right(subscription.turns, tier, key=_rank)
+
+
+def _rank(tier: Tier) -> int:
+    return -tier.priority
 
 
 def is_eligible(link: Link) -> bool:

@@ -18,6 +18,9 @@ from .maintenance import maintain
 from .message import VOLATILE
 from .paging import loaded, want_pages
 from .reporting import checkpoint, statistics
+from .scanning import loaded as scan_loaded
+from .scanning import proceed, want
+from .selection import Scan
 from .sending import send
 from .settlement import feed, settle, settle_accepted
 from .shard import Batch, Shard
@@ -47,14 +50,16 @@ class Engine:
     def next_deadline(self) -> int | None:
         """The instant at which a flush is due even if no command comes; None: none."""
         shard = self.shard
-        if shard.expiring:
+        if shard.expiring or shard.unfinished:
             return shard.now
         if shard.browsing.turns:
             return shard.now
         deadline = shard.timers.next_deadline()
         if shard.left:
             linger = shard.now + PRESETTLED_LINGER_MS
-            return linger if deadline is None else min(deadline, linger)
+            deadline = linger if deadline is None else min(deadline, linger)
+        if shard.scanning and not shard.scan_began:
+            return shard.scan_at if deadline is None else min(deadline, shard.scan_at)
         return deadline
 
     def released(self) -> None:
@@ -73,6 +78,9 @@ class Engine:
         """
         shard = self.shard
         shard.now = now
+        for subscription in shard.unfinished:
+            shard.mark(subscription)
+        shard.unfinished = {}
         settle_presettled(shard)
         settle_accepted(shard)
         fire_timers(shard)
@@ -94,13 +102,15 @@ class Engine:
         rows = statistics(shard) if report else []
         for subscription in marked:
             want_pages(shard, subscription)
+            want(shard, subscription)
             for link in subscription.links.values() if subscription.draining else ():
                 if link.drain:
                     drain(shard, link)
         if shard.browsing.turns:
             browsing.proceed(shard)
+        proceed(shard)
         commit = _commit(shard)
-        shard.batch = Batch()
+        shard.batch = Batch(shard.limits.looks)
         shard.unreleased.append((shard.presettled, shard.browsing.sending))
         shard.presettled, shard.browsing.sending = [], []
         effects = Effects(commit, batch.outputs, batch.reads, batch.discarded, statistics=rows)
@@ -207,10 +217,15 @@ def _page_loaded(shard: Shard, command: c.PageLoaded) -> None:
     browsed = shard.browsing.read
     if browsed is not None and command.read == browsed.read:
         browsing.loaded(shard, command)
-    elif command.read == shard.expiry_read:
+        return
+    if command.read == shard.expiry_read:
         page_of_expired(shard, command)
+        return
+    owner, read = shard.end_read(command.read)
+    if isinstance(owner, Scan):
+        scan_loaded(shard, owner, read, command)
     else:
-        loaded(shard, command)
+        loaded(shard, owner, read, command)
 
 
 def _segment_dropped(shard: Shard, command: c.SegmentDropped) -> None:

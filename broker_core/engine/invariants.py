@@ -14,6 +14,8 @@ from .engine import Engine
 from .link_invariants import check_browsers, check_links, check_peers, lane_name
 from .message import VOLATILE, Message
 from .progress import BLOCK, Progress
+from .scan_invariants import check_selections
+from .selection import Scan
 from .shard import Shard
 from .subscription import Cursor
 from .temporary_invariants import check_temporaries, check_temporary
@@ -40,6 +42,7 @@ def check(engine: Engine) -> None:
         for subscription in destination.subscriptions:
             assert shard.subscriptions.get(subscription.number) is subscription, f"subscription {subscription.number} is not registered"
             check_links(shard, subscription)
+            memory += check_selections(shard, subscription)
             for cursor in subscription.order:
                 places = _check_places(cursor)
                 _check_progress(cursor)
@@ -150,7 +153,7 @@ def _check_reading(shard: Shard, cursor: Cursor) -> None:
         assert reader is cursor, f"read {cursor.reading} of {name} is another's"
         assert not isinstance(read, PageWanted) or cursor.loaded > read.after, f"read {cursor.reading} of {name} starts beyond {cursor.loaded}"
         return
-    if cursor.subscription.links:
+    if cursor.subscription.takes_all:
         assert not cursor.missing, f"bodies of {name} are missing and nobody reads them"
         wanted = cursor.horizon < cursor.lane.tail and len(cursor.ready) < shard.limits.page_rows and not cursor.lane.keeps(cursor.horizon)
         assert not wanted, f"{name} is loaded up to {cursor.loaded} of {cursor.lane.tail} and nobody reads on"
@@ -181,9 +184,10 @@ def _check_readers(shard: Shard) -> None:
         readers = segments.readers_of(segment.number)
         assert segment.readers == readers, f"segment {segment.number} has {readers} readers and counts {segment.readers}"
     for number in shard.reading:
-        cursor = shard.reading[number][0]
+        reader = shard.reading[number][0]
+        cursor = reader.cursor if isinstance(reader, Scan) else reader
         gone = cursor.subscription.number not in shard.subscriptions
-        assert gone or cursor.reading == number, f"read {number} belongs to no cursor"
+        assert gone or reader.reading == number, f"read {number} belongs to nobody"
 
 
 def _waiting(shard: Shard) -> Waiting:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Sequence
 from itertools import takewhile
 from typing import TYPE_CHECKING
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
     from .destination import Destination
     from .effects import Outcome
     from .refusal import Refusal
+    from .selection import Selection
     from .subscription import Subscription
 
 
@@ -60,6 +62,18 @@ class Transaction:
         """Messages in `settles`."""
 
 
+class Tier(deque["Link"]):
+    """Links that wait for their turn, the next to be served first; may hold some that can no longer receive (eligibility.py)."""
+
+    __slots__ = ("priority", "source")
+
+    def __init__(self, source: Subscription | Selection, priority: int = 0) -> None:
+        super().__init__()
+        self.source = source
+        """What they are served from."""
+        self.priority = priority
+
+
 class Link:
     """A consumer. It may receive while it has credit and what is outstanding fits in its octets (R16)."""
 
@@ -74,6 +88,7 @@ class Link:
         "presettled",
         "priority",
         "replenish",
+        "source",
         "subscription",
         "tag",
         "tier",
@@ -94,6 +109,8 @@ class Link:
         self.number = number
         self.peer = peer
         self.subscription = subscription
+        self.source: Subscription | Selection = subscription
+        """Where it is served from: its subscription, or the selection of those who want the same part of it."""
         self.credit = credit
         self.replenish = replenish
         self.presettled = presettled

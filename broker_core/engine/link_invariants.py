@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections import Counter, deque
+from collections import Counter
+from itertools import pairwise
 
 from .browser import Doing
 from .commands import Direction
 from .eligibility import is_eligible
-from .link import Link
+from .link import Link, Tier
 from .message import VOLATILE
 from .shard import Shard
 from .subscription import Cursor, Subscription
@@ -47,13 +48,13 @@ def check_links(shard: Shard, subscription: Subscription) -> None:
             assert not cursor.durable or message.position <= cursor.offered, f"{message.position} of {lane_name(cursor)} left and was not offered"
     if subscription.destination.state & Direction.CONSUMERS:
         return
-    if any(_may_receive(shard, link) and is_eligible(link) for link in subscription.links.values()):
+    if any(_may_receive(shard, link) and is_eligible(link) for link in subscription.links.values() if link.source is subscription):
         read = max((cursor.priority for cursor in subscription.order if cursor.is_behind and not cursor.deliverable), default=-1)
         waiting = [lane_name(cursor) for cursor in subscription.order if cursor.deliverable and cursor.priority >= read]
         assert not waiting, f"{waiting} could be delivered and were not"
 
 
-def _tiers(subscription: Subscription) -> list[deque[Link]]:
+def _tiers(subscription: Subscription) -> list[Tier]:
     eligibility = subscription.eligibility
     return [subscription.hungry] if eligibility is None else [*eligibility.tiers.values(), *(link.tier for link in eligibility.exclusives)]
 
@@ -61,19 +62,21 @@ def _tiers(subscription: Subscription) -> list[deque[Link]]:
 def _check_turns(subscription: Subscription) -> None:
     """Turns are given by the links that there are, and to nobody else."""
     links, eligibility, name = list(subscription.links.values()), subscription.eligibility, f"the links of {subscription.destination.address}"
-    alike = not any(link.exclusive or link.priority for link in links)
+    alike = not any(link.exclusive or link.priority or link.source is not subscription for link in links)
     assert (eligibility is None) == alike, f"{name} are {'' if alike else 'not '}alike, and it is thought otherwise"
     if eligibility is None:
         turns = [subscription.hungry]
     else:
         exclusives = sorted((link for link in links if link.exclusive), key=lambda link: -link.priority)  # of equals the first registered
         assert eligibility.exclusives == exclusives, f"the exclusive ones of {name} are out of order"
-        members = Counter({0: 0}) + Counter(link.priority for link in links if not link.exclusive)
+        members = Counter((link.priority, link.source) for link in links if not link.exclusive)
         assert +Counter(eligibility.members) == members, f"of {name} {eligibility.members} are said to be in each tier, it is {members}"
-        assert eligibility.tiers.keys() == members.keys() | {0}, f"the tiers of {name} are {list(eligibility.tiers)}"
-        turns = [exclusives[0].tier] if exclusives else [eligibility.tiers[p] for p in sorted(eligibility.tiers, reverse=True)]
+        assert eligibility.tiers.keys() == members.keys() | {(0, subscription)}, f"the tiers of {name} are {list(eligibility.tiers)}"
+        assert all(key == (tier.priority, tier.source) for key, tier in eligibility.tiers.items()), f"tiers of {name} serve others"
+        turns = [exclusives[0].tier] if exclusives else list(eligibility.tiers.values())
     given = subscription.turns
-    assert len(given) == len(turns) and all(a is b for a, b in zip(given, turns, strict=True)), f"turns of {name} are given to others"
+    assert len(given) == len(turns) and all(any(tier is turn for turn in turns) for tier in given), f"turns of {name} are given to others"
+    assert all(a.priority >= b.priority for a, b in pairwise(given)), f"turns of {name} are out of order"
 
 
 def check_peers(shard: Shard) -> None:

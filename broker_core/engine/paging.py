@@ -18,8 +18,8 @@ EVICT_ROWS = 64
 
 
 def want_pages(shard: Shard, subscription: Subscription) -> None:
-    """Ask for what the subscription's links will need next. Without links nothing is read ahead."""
-    if not subscription.links:
+    """Ask for what the links that take whatever comes will need next. Without such links nothing is read ahead."""
+    if not subscription.takes_all:
         return
     for cursor in subscription.order:
         if cursor.reading:
@@ -51,7 +51,7 @@ def _want_page(shard: Shard, cursor: Cursor, rows_max: int = 1 << 30) -> None:
         return
     rows, octets = allowance(shard)
     segments = shard.segments.overlapping(key, first, upto)
-    _begin(shard, cursor, PageWanted(shard.next_read(), *key, first - 1, upto, min(rows, rows_max), octets, segments), octets)
+    shard.begin_read(cursor, PageWanted(shard.next_read(), *key, first - 1, upto, min(rows, rows_max), octets, segments), octets)
 
 
 def want_head(shard: Shard, cursor: Cursor) -> None:
@@ -71,23 +71,11 @@ def _want_missing(shard: Shard, cursor: Cursor) -> None:
         if octets <= 0:
             break
     segments = shard.segments.overlapping(key, positions[0], positions[-1])
-    _begin(shard, cursor, PositionsWanted(shard.next_read(), *key, positions, segments), 0)
+    shard.begin_read(cursor, PositionsWanted(shard.next_read(), *key, positions, segments), 0)
 
 
-def _begin(shard: Shard, cursor: Cursor, read: PageWanted | PositionsWanted, octets: int) -> None:
-    cursor.reading = read.read
-    shard.memory += octets
-    shard.reading[read.read] = (cursor, read, octets)
-    shard.segments.begin_read(read.read, read.segments)
-    shard.batch.reads.append(read)
-
-
-def loaded(shard: Shard, command: PageLoaded) -> None:
-    """The answer to a read of this epoch."""
-    shard.segments.end_read(command.read)
-    cursor, read, octets = shard.reading.pop(command.read)
-    shard.memory -= octets
-    cursor.reading = 0
+def loaded(shard: Shard, cursor: Cursor, read: PageWanted | PositionsWanted, command: PageLoaded) -> None:
+    """What a cursor asked for."""
     if cursor.subscription.number not in shard.subscriptions:
         return
     if isinstance(read, PageWanted):
@@ -98,18 +86,14 @@ def loaded(shard: Shard, command: PageLoaded) -> None:
 
 
 def _take_page(shard: Shard, cursor: Cursor, read: PageWanted, command: PageLoaded) -> None:
-    progress, failures, flagged, gone = cursor.progress, cursor.failures, cursor.offered_before, cursor.gone
+    progress, gone, first = cursor.progress, cursor.gone, cursor.loaded  # after a purge further than what was asked for
     settled_some = progress.ahead or progress.floor > read.after + 1
     octets = 0
     for message in command.messages:
         position = message.position
         as_placed(cursor, message)
-        if (settled_some and progress.is_settled(position)) or (gone and position in gone):
+        if position < first or (settled_some and progress.is_settled(position)) or (gone and position in gone):
             continue
-        if position <= flagged:
-            message.redelivered = True
-        if failures:
-            message.failures = failures.get(position, 0)
         cursor.ready.append(message)
         octets += message.size
     cursor.octets += octets
@@ -119,24 +103,34 @@ def _take_page(shard: Shard, cursor: Cursor, read: PageWanted, command: PageLoad
 
 
 def as_placed(cursor: Cursor, message: Message) -> None:
-    """A row tells what its sender asked for: one that no durable subscription wanted was put into a volatile lane all the same (R19)."""
+    """A row tells what its sender asked for: one that no durable subscription wanted was put into a volatile lane all the same (R19).
+    It does not tell what befell the message since."""
     if message.header.lane != cursor.index:
         message.header = message.header.unstored()
+    if message.position <= cursor.offered_before:
+        message.redelivered = True
+    if cursor.failures:
+        message.failures = cursor.failures.get(message.position, 0)
 
 
 def _take_missing(shard: Shard, cursor: Cursor, messages: list[Message]) -> None:
     for row in messages:
-        message = cursor.missing.pop(row.position, None)
-        if message is None:
-            continue
-        message.body = row.body
+        message = cursor.missing.get(row.position)
+        if message is not None:
+            message.body = row.body
+            found_missing(shard, cursor, message)
+
+
+def found_missing(shard: Shard, cursor: Cursor, message: Message) -> None:
+    """The body of a message that came back without it was read."""
+    if cursor.missing.pop(message.position, None) is not None:
         put_back(shard, cursor, message)
 
 
 def _evict_idle(shard: Shard) -> None:
-    """Give up what is kept in memory for nobody: stored messages of subscriptions without links; they are read again when someone comes."""
+    """Give up what is kept in memory for nobody: stored messages that no link will take next; they are read again when someone comes."""
     for subscription in shard.subscriptions.values():
-        if not subscription.links:
+        if not subscription.takes_all:
             for cursor in subscription.order:
                 if cursor.stored and not cursor.reading and len(cursor.ready) >= EVICT_ROWS:
                     evict(shard, cursor)

@@ -10,6 +10,7 @@ from .keeping import spill
 from .message import VOLATILE, Message, Reliability
 from .refusal import Refusal
 from .registering import begin
+from .scanning import arrive
 from .shard import Shard
 from .subscription import Cursor, Subscription
 from .temporary import make, why_not_make
@@ -97,6 +98,8 @@ def place(shard: Shard, destination: Destination, message: Message, *, copied: b
             shard.memory += message.size
         elif index >= VOLATILE:
             _spill(shard, cursor, message)  # type: ignore[arg-type]
+        if cursor.scans:  # type: ignore[union-attr]
+            arrive(shard, cursor, message)  # type: ignore[arg-type]
     if header.expiration and (index >= VOLATILE or header.expiration <= shard.now):  # sweeps find stored ones, but may be past its instant already
         shard.timers.add(header.expiration, lane, message)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
@@ -23,12 +24,16 @@ class Properties(dict[str, Value]):
     def __init__(self, shard: Shard, message: Message) -> None:
         self.shard = shard
         self.message = message
-        self._decoded: Mapping[str, str] | None = None
+        self._decoded: Mapping[str, Value] | None = None
 
     @property
-    def decoded(self) -> Mapping[str, str]:
+    def decoded(self) -> Mapping[str, Value]:
+        """The sender's, and what the broker added: consumers of dead messages may choose by reason and origin."""
         if self._decoded is None:
-            self._decoded = self.shard.decode(self.message.header)
+            header = self.message.header
+            self._decoded = self.shard.decode(header)
+            if header.annotations:
+                self._decoded = {**self._decoded, **json.loads(header.annotations)}
         return self._decoded
 
     def __missing__(self, name: str) -> Value:

@@ -13,7 +13,7 @@ from .progress import ranges
 from .refusal import Refusal
 from .shard import Shard
 from .subscription import Cursor, Subscription
-from .waiting import put_back
+from .waiting import offer, put_back
 
 
 def settle(shard: Shard, command: Settle) -> None:
@@ -54,7 +54,7 @@ def feed(shard: Shard, link: Link) -> None:
     if link.credit > 0 and not link.hungry and not link.peer.stopped:
         link.hungry = True
         link.tier.append(link)
-    if not link.subscription.is_idle:
+    if not link.source.is_idle:
         shard.mark(link.subscription)
 
 
@@ -173,6 +173,7 @@ def come_back(shard: Shard, cursor: Cursor, message: Message) -> None:
     shard.redelivered += 1
     if back.body is None:
         cursor.missing[back.position] = back
+        offer(cursor, back)
     else:
         put_back(shard, cursor, back)
     shard.mark(cursor.subscription)

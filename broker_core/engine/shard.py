@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from .browser import Browser, Browsing
 from .destination import Destination, Lane
-from .effects import Copy, Definition, Output, Read
+from .effects import Copy, Definition, Output, PageWanted, PositionsWanted, Read
 from .limits import Limits
 from .link import Link, Peer
 from .message import VOLATILE, Header, Message
@@ -18,6 +18,7 @@ from .subscription import Cursor, Subscription
 
 if TYPE_CHECKING:
     from .expiring import Run
+    from .selection import Scan, Selection
 
 Decode = Callable[[Header], Mapping[str, str]]
 
@@ -38,6 +39,7 @@ class Batch:
         "discarded",
         "failures",
         "firsts",
+        "looks",
         "messages",
         "offered",
         "outputs",
@@ -48,9 +50,10 @@ class Batch:
         "spilled",
         "synchronous",
         "touched",
+        "verdicts",
     )
 
-    def __init__(self) -> None:
+    def __init__(self, looks: int) -> None:
         self.messages: list[Message] = []
         self.spilled: list[Message] = []
         self.copies: list[Copy] = []
@@ -74,6 +77,10 @@ class Batch:
         self.touched: dict[Destination, None] = {}
         """Destinations whose octets may have changed."""
         self.synchronous = False
+        self.looks = looks
+        """Messages that may still be compared with the filters of selective consumers."""
+        self.verdicts: dict[tuple[Selection, Header], bool] = {}
+        """What came of it, for messages with the same header section."""
 
 
 class Timers:
@@ -158,6 +165,10 @@ class Shard:
         "read_number",
         "reading",
         "redelivered",
+        "scan_at",
+        "scan_began",
+        "scan_traffic",
+        "scanning",
         "segments",
         "sends_to_the_gone",
         "sequence",
@@ -166,6 +177,7 @@ class Shard:
         "timers",
         "topic_subscriptions",
         "transacted",
+        "unfinished",
         "unlisted",
         "unreleased",
         "watched",
@@ -205,7 +217,7 @@ class Shard:
         """Of all destinations, destroyed ones included, since recovery."""
         self.sends_to_the_gone = 0
         """Dropped, as their temporary destination had ended."""
-        self.batch = Batch()
+        self.batch = Batch(limits.looks)
         self.memory = 0
         """Octets of messages in `ready` and `returned`, of pages on their way, and of what browsers were read."""
         self.transacted = 0
@@ -217,8 +229,18 @@ class Shard:
         self.left: list[tuple[Link, list[int]]] = []
         """The same, released: settled by the next flush."""
         self.read_number = 0
-        self.reading: dict[int, tuple[Cursor, Read, int]] = {}
-        """Reads on their way: cursor, what was asked, octets set aside for the answer."""
+        self.reading: dict[int, tuple[Cursor | Scan, PageWanted | PositionsWanted, int]] = {}
+        """Reads on their way: whose, what was asked, octets set aside for the answer."""
+        self.scanning: deque[Scan] = deque()
+        """Scans that have to read on in the store, the next first."""
+        self.scan_began = 0
+        """When the one that reads now was asked for, in ms; 0: none does."""
+        self.scan_at = 0
+        """When the next one may be."""
+        self.scan_traffic = 0
+        """Messages accepted and settled when it was asked for."""
+        self.unfinished: dict[Subscription, None] = {}
+        """Whose selections have more to look at in memory than one flush allows."""
         self.expiry_from = (0, 0)
         """(expiration, sequence) up to which the sweep has looked."""
         self.expiry_upto = 0
@@ -244,6 +266,20 @@ class Shard:
     def next_read(self) -> int:
         self.read_number += 1
         return self.read_number
+
+    def begin_read(self, owner: Cursor | Scan, read: PageWanted | PositionsWanted, octets: int) -> None:
+        owner.reading = read.read
+        self.memory += octets
+        self.reading[read.read] = (owner, read, octets)
+        self.segments.begin_read(read.read, read.segments)
+        self.batch.reads.append(read)
+
+    def end_read(self, number: int) -> tuple[Cursor | Scan, PageWanted | PositionsWanted]:
+        self.segments.end_read(number)
+        owner, read, octets = self.reading.pop(number)
+        self.memory -= octets
+        owner.reading = 0
+        return owner, read
 
     def message_id(self, message: Message) -> str:
         return message.header.message_id or f"ID:{self.instance}-{message.sequence}"

@@ -14,6 +14,7 @@ from .link import Link, Peer
 from .placing import obtain, why_not_create
 from .refusal import Refusal
 from .registering import begin, definition, forget
+from .scanning import join, leave
 from .settlement import feed, release_all
 from .shard import Shard
 from .subscription import Subscription
@@ -41,6 +42,8 @@ def attach(shard: Shard, command: Attach) -> None:
     if destination.owner is not None:
         peer.deserted.pop(destination, None)
     shard.links[link.number] = peer.links[link.number] = subscription.links[link.number] = link
+    if command.wanted and not destination.is_topic:
+        join(link, command.wanted)
     admit(subscription, link)
     shard.watched[destination] = None
     feed(shard, link)
@@ -81,6 +84,7 @@ def close(shard: Shard, link: Link) -> None:
     subscription = link.subscription
     del shard.links[link.number], link.peer.links[link.number], subscription.links[link.number]
     dismiss(shard, subscription, link)
+    leave(shard, link)
     if link.presettled:
         settle_presettled(shard)
     release_all(shard, link)

@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from heapq import heappop
 from typing import TYPE_CHECKING
 
+from .link import Tier
 from .message import LANES, VOLATILE, Message
 from .progress import Progress
 
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from .destination import Destination, Lane
     from .eligibility import Eligibility
     from .link import Link
+    from .selection import Scan, Selection
     from .selector import Selector
 
 
@@ -51,6 +53,7 @@ class Cursor:
         "ready",
         "reserved",
         "returned",
+        "scans",
         "stale",
         "stored",
         "subscription",
@@ -88,6 +91,8 @@ class Cursor:
         """Heap of the positions in `returned`, and of some that have left it."""
         self.missing: dict[int, Message] = {}
         """Came back without a body in memory: to be read again. In order of return."""
+        self.scans: list[Scan] = []
+        """Of the selections of its subscription."""
         self.delayed: dict[int, Message] = {}
         """Waiting for their back-off to pass."""
         self.failures: dict[int, int] = {}
@@ -117,6 +122,14 @@ class Cursor:
     def frontier(self) -> int:
         """The first position that was never in turn to be delivered."""
         return self.ready[0].position if self.ready else self.loaded
+
+    def holds(self, message: Message) -> bool:
+        """This very message waits here, or its row does, for whoever comes first."""
+        position = message.position
+        waiting = self.returned.get(position) or self.missing.get(position)
+        if waiting is not None:
+            return waiting is message
+        return position >= self.frontier and position not in self.gone and not self.progress.is_settled(position)
 
     def forget_gone(self, position: int) -> None:
         """It is settled now. In `ready` it stays until its turn comes."""
@@ -188,6 +201,7 @@ class Subscription:
         "number",
         "order",
         "place",
+        "selections",
         "shared",
         "turns",
         "wanted",
@@ -226,10 +240,12 @@ class Subscription:
         """Highest priority first; of equals the stored lane first."""
         self.links: dict[int, Link] = {}
         """In order of registration."""
-        self.hungry: deque[Link] = deque()
-        """Links that may receive, the next to be served first; may hold some that no longer may. Exclusive ones and those with a priority wait apart."""
-        self.turns: list[deque[Link]] = [self.hungry]
+        self.hungry = Tier(self)
+        """Links that may receive. Exclusive ones, those with a priority and those with a filter of their own wait apart."""
+        self.turns: list[Tier] = [self.hungry]
         """Where links are served from, in this order."""
+        self.selections: dict[Filter, Selection] = {}
+        """Of a queue: its links that do not take whatever comes, by what they want."""
         self.eligibility: Eligibility | None = None
         """None: all its links are alike."""
         self.dirty = False
@@ -243,7 +259,14 @@ class Subscription:
             cursor = self.cursors[lane.index] = Cursor(self, lane)
             self.order.append(cursor)
             self.order.sort(key=lambda c: (-c.priority, c.index))
+            for selection in self.selections.values():
+                selection.scan(cursor)
         return cursor
+
+    @property
+    def takes_all(self) -> bool:
+        """Some link takes whatever comes next."""
+        return len(self.links) > sum([len(selection.links) for selection in self.selections.values()])
 
     @property
     def is_idle(self) -> bool:
@@ -254,6 +277,11 @@ class Subscription:
             if cursor.ready or cursor.returned or cursor.missing or cursor.loaded < cursor.lane.tail:
                 return False
         return True
+
+    @property
+    def is_reading(self) -> bool:
+        """More may come for links that have nothing now."""
+        return any(cursor.reading or cursor.loaded < cursor.lane.tail for cursor in self.order)
 
     @property
     def depth(self) -> int:

@@ -10,7 +10,7 @@ from .shard import Shard
 from .subscription import Cursor
 
 SLACK = 64
-"""Positions in `lowest` of messages that left otherwise, beside as many as there are in `returned`, before it is made anew."""
+"""What is remembered of messages that left otherwise, beside as much as waits, before it is forgotten at once."""
 
 
 def waiting(cursor: Cursor) -> list[Message]:
@@ -25,6 +25,16 @@ def put_back(shard: Shard, cursor: Cursor, message: Message) -> None:
     heappush(cursor.lowest, message.position)
     cursor.octets += message.size
     shard.memory += message.size
+    if cursor.scans:
+        offer(cursor, message)
+
+
+def offer(cursor: Cursor, message: Message) -> None:
+    """It waits again: selective consumers may want it."""
+    for scan in cursor.scans:
+        scan.unseen.append(message)
+        if len(scan.unseen) > 2 * (len(cursor.returned) + len(cursor.missing)) + SLACK:
+            scan.unseen = deque([each for each in scan.unseen if cursor.holds(each)])
 
 
 def withdraw(shard: Shard, cursor: Cursor, message: Message) -> Message | None:

@@ -175,8 +175,6 @@ def subscribing(headers: dict[str, str], limits: Limits, client_id: str, tempora
         for name in DURABLE_NAMES:
             if name in headers:
                 raise Malformed(f"header {name} of SUBSCRIBE is for topics: a queue keeps its messages anyway")
-        if ("selector" in headers or _no_local(headers)) and not browses:
-            raise Malformed("headers selector and no-local of SUBSCRIBE are not supported on queues yet")
     named = headers.get("ack", "auto")
     try:
         acknowledge = Acknowledge(named)
@@ -185,17 +183,18 @@ def subscribing(headers: dict[str, str], limits: Limits, client_id: str, tempora
     credit = UNLIMITED_CREDIT if acknowledge is Acknowledge.AUTO else _prefetch(headers, limits)
     exclusive = flag(headers, "exclusive") or flag(headers, "activemq.exclusive")
     priority = _consumer_priority(headers)
+    wanted = _filter(headers, client_id)
     if browses:
-        return Subscribe(address, destination, acknowledge, credit, wanted=_filter(headers, client_id), browses=True)
+        return Subscribe(address, destination, acknowledge, credit, wanted=wanted, browses=True)
     if not on_topic:
-        return Subscribe(address, destination, acknowledge, credit, exclusive=exclusive, priority=priority)
+        return Subscribe(address, destination, acknowledge, credit, wanted=wanted, exclusive=exclusive, priority=priority)
     name, durable = subscription_name(headers)
     shared = flag(headers, "shared")
     if shared and not name:
         raise Malformed(f"a shared subscription needs a name: header {DURABLE_NAMES[0]}, or subscription-name for one that is not durable")
     if name and not durable and not shared:
         raise Malformed(f"header subscription-name of SUBSCRIBE is for shared subscriptions; a durable one is named by {DURABLE_NAMES[0]}")
-    return Subscribe(address, destination, acknowledge, credit, name, durable, shared, _filter(headers, client_id), exclusive, priority)
+    return Subscribe(address, destination, acknowledge, credit, name, durable, shared, wanted, exclusive, priority)
 
 
 def subscription_name(headers: dict[str, str]) -> tuple[str, bool]:

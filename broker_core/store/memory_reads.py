@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 from broker_core.engine.effects import RETAINED, ExpiredWanted, PageWanted, PositionsWanted, Read
-from broker_core.engine.message import VOLATILE, Message, StoredBody
+from broker_core.engine.message import VOLATILE, Encoding, Message, StoredBody
 
 from . import SegmentMissing
 from .memory_tables import Row, Tables
@@ -23,11 +23,13 @@ def read_rows(tables: Tables, read: Read, *, cut: bool) -> tuple[list[Message], 
     if isinstance(read, PositionsWanted):
         wanted = set(read.positions)
         return [_message(row, row.body) for row in _lane(tables, read) if row.position in wanted], True
-    rows = [row for row in _lane(tables, read) if read.after < row.position <= read.upto]
+    rows = [row for row in _lane(tables, read) if read.after < row.position <= read.upto and not _is_left_out(read, row)]
     limit = 1 if cut else read.limit
-    page = _page(rows, limit, read.bytes_max)
-    ended = len(page) == limit or sum(row.size for row in page) >= read.bytes_max or len(page) < len(rows)
-    return [_message(row, row.body) for row in page], not ended or page[-1].position == read.upto
+    weight = _whole if read.wanted is None else _header
+    page = _page(rows, limit, read.bytes_max, weight)
+    ended = len(page) == limit or sum(weight(row) for row in page) >= read.bytes_max or len(page) < len(rows)
+    messages = [_message(row, row.body if read.wanted is None else None) for row in page]
+    return messages, not ended or page[-1].position == read.upto
 
 
 def may_read(tables: Tables, segment: int) -> None:
@@ -60,12 +62,33 @@ def _is_due(row: Row, read: ExpiredWanted) -> bool:
     return expiration > 0 and (expiration, row.sequence) > tuple(read.after) and expiration <= read.upto
 
 
-def _page(rows: list[Row], limit: int, bytes_max: int) -> list[Row]:
+def _whole(row: Row) -> int:
+    return row.size
+
+
+def _header(row: Row) -> int:
+    return len(row.header.octets)
+
+
+def _is_left_out(read: PageWanted, row: Row) -> bool:
+    """By a selector that asks for nothing but the sender's own strings; what only a protocol can tell is left to the engine."""
+    wanted, header = read.wanted, row.header
+    if wanted is None or (wanted.sender and wanted.sender == header.client_id):
+        return wanted is not None
+    if wanted.selector is None or header.encoding != Encoding.STOMP or header.annotations or b"\\" in header.octets:
+        return False
+    if any(name.startswith("JMS") for name in wanted.selector.identifiers):
+        return False
+    properties = dict(line.split(":", 1) for line in header.octets.decode().split("\n") if line)
+    return not wanted.selector.matches(properties.get)
+
+
+def _page(rows: list[Row], limit: int, bytes_max: int, weight: Callable[[Row], int]) -> list[Row]:
     """At most `limit` rows of at most `bytes_max` octets together, but one at least."""
     page: list[Row] = []
     octets = 0
     for row in rows[:limit]:
-        octets += row.size
+        octets += weight(row)
         if page and octets > bytes_max:
             break
         page.append(row)

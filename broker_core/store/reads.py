@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from psycopg import AsyncConnection, AsyncCursor
@@ -9,13 +10,16 @@ from psycopg.types.numeric import Int8
 
 from broker_core.engine.effects import RETAINED, ExpiredWanted, PageWanted, PositionsWanted, Read
 from broker_core.engine.message import PRIORITIES, VOLATILE, Header, Message, StoredBody
+from broker_core.engine.subscription import EVERYTHING
 
 from .segments import Segments, message_table, spill_table
+from .sieve import Constant, sieve
 
 _ROW = (
     "headers, priority, reliability, expiration, encoding, message_id, client_id, annotations, "
     "sequence, position, accepted_at, destination, size, body, stored_body"
 )
+_BARE = _ROW.replace("body, stored_body", "NULL::bytea AS body, NULL::int8 AS stored_body")
 _RETAINED = "surety.retained"
 Keys = dict[str, int | list[int]]
 HEADERS_KEPT = 2_000
@@ -46,19 +50,32 @@ class Reader:
     async def _page(self, read: PageWanted) -> tuple[list[Message], bool]:
         tables = self._tables(read.lane, self._needed(read))
         where = "destination = %(destination)s::int4 AND priority = %(priority)s::int2 AND position > %(after)s::int8 AND position <= %(upto)s::int8"
-        rows = self._union(_ROW, tables, where, "ORDER BY position LIMIT %(limit)s::int8")
+        keys: Keys = self._keys(read) | {"after": read.after, "upto": read.upto, "limit": read.limit, "bytes_max": read.bytes_max}
+        order = "ORDER BY position LIMIT %(limit)s::int8"
+        if read.wanted is not None:
+            return await self._scan(read, tables, where, order, keys)
+        rows = self._union(_ROW, tables, where, order)
         # `before` is the weight of the rows above. The row that overflows comes without its body: it only tells that there is more.
         weighed = f"SELECT *, sum(size) OVER (ORDER BY position ROWS UNBOUNDED PRECEDING) - size AS before FROM ({rows}) AS source"
         fits = "before = 0 OR before + size <= %(bytes_max)s::int8"
         row = _ROW.replace("body, stored_body", f"CASE WHEN {fits} THEN body END AS body, CASE WHEN {fits} THEN stored_body END AS stored_body")
         statement = f"SELECT {row} FROM ({weighed}) AS page WHERE before < %(bytes_max)s::int8 OR before = 0 ORDER BY position"
-        keys: Keys = {"after": read.after, "upto": read.upto, "limit": read.limit, "bytes_max": read.bytes_max}
-        messages = await self._messages(statement, self._keys(read) | keys)
-        octets = sum([message.size for message in messages])
-        if octets > read.bytes_max and len(messages) > 1:
-            messages.pop()
-        cut = octets >= read.bytes_max or len(messages) == read.limit
-        return messages, not cut or messages[-1].position == read.upto
+        messages = await self._messages(statement, keys)
+        return _cut(read, messages, [message.size for message in messages])
+
+    async def _scan(self, read: PageWanted, tables: list[str], where: str, order: str, keys: Keys) -> tuple[list[Message], bool]:
+        """The same without bodies, and without what the filter certainly leaves out: header sections are what weighs."""
+        sifted = sieve(read.wanted or EVERYTHING)
+        if sifted.columns:
+            # Worked out once a row, whatever asks for it: OFFSET 0 keeps the planner from copying it to everyone who does.
+            rows = self._union(_BARE, tables, where, order, f"SELECT *{sifted.columns}", sifted.condition)
+        else:
+            rows = self._union(_BARE, tables, f"{where} AND {sifted.condition}", order)
+        weight = "octet_length(headers)"
+        weighed = f"SELECT *, sum({weight}) OVER (ORDER BY position ROWS UNBOUNDED PRECEDING) - {weight} AS before FROM ({rows}) AS source"
+        statement = f"SELECT {_ROW} FROM ({weighed}) AS page WHERE before < %(bytes_max)s::int8 OR before = 0 ORDER BY position"
+        messages = await self._messages(statement, keys, sifted.constants)
+        return _cut(read, messages, [len(message.header.octets) for message in messages])
 
     async def _positions(self, read: PositionsWanted) -> list[Message]:
         where = "destination = %(destination)s::int4 AND priority = %(priority)s::int2 AND position = ANY(%(positions)s::int8[])"
@@ -67,7 +84,7 @@ class Reader:
 
     async def _expired(self, read: ExpiredWanted) -> tuple[list[Message], bool]:
         where = "expiration > 0 AND (expiration, sequence) > (%(expiration)s::int8, %(sequence)s::int8) AND expiration <= %(upto)s::int8"
-        bare = _ROW.replace("headers", "''::bytea AS headers").replace("body, stored_body", "NULL::bytea AS body, NULL::int8 AS stored_body")
+        bare = _BARE.replace("headers", "''::bytea AS headers")
         statement = self._union(bare, self._tables(0, read.segments), where, "ORDER BY expiration, sequence LIMIT %(limit)s::int8")
         expiration, sequence = read.after
         keys: Keys = {"expiration": expiration, "sequence": sequence, "upto": read.upto, "limit": read.limit, "shard": self._shard, "asked": read.segments}
@@ -99,19 +116,26 @@ class Reader:
         return retained + [message_table(self._shard, segment.segment) for segment in known]
 
     @staticmethod
-    def _union(row: str, tables: list[str], where: str, order: str) -> str:
-        """One SELECT over all the tables: each is read in the order of its index and merged, so that a limit stops all of them early."""
+    def _union(row: str, tables: list[str], where: str, order: str, within: str = "", condition: str = "") -> str:
+        """One SELECT over all the tables: each is read in the order of its index and merged, so that a limit stops all of them early.
+        `within`: first this of each, for a `condition` over it."""
         # Survivors of a compaction under way are in both places; the segment speaks for itself while it is asked.
         conditions = {_RETAINED: f"shard = %(shard)s::int2 AND {where} AND segment <> ALL(%(asked)s::int4[])"}
-        selects = [f"(SELECT {row} FROM {table} WHERE {conditions.get(table, where)} {order})" for table in tables]
+        if within:
+            sources = [f"({within} FROM {table} WHERE {conditions.get(table, where)} ORDER BY position OFFSET 0) AS row WHERE {condition}" for table in tables]
+        else:
+            sources = [f"{table} WHERE {conditions.get(table, where)}" for table in tables]
+        selects = [f"(SELECT {row} FROM {source} {order})" for source in sources]
         if not selects:
             selects.append(f"(SELECT {row} FROM {_RETAINED} WHERE false)")
         return f"SELECT * FROM ({' UNION ALL '.join(selects)}) AS rows {order}"
 
-    async def _messages(self, statement: str, keys: Keys) -> list[Message]:
+    async def _messages(self, statement: str, keys: Keys, constants: Mapping[str, Constant] | None = None) -> list[Message]:
         messages, headers = [], self._headers
         # Always int8: a type chosen by the value's size would be a prepared statement of its own.
-        sized = {name: list(map(Int8, key)) if isinstance(key, list) else Int8(key) for name, key in keys.items()}
+        sized: dict[str, Any] = {name: list(map(Int8, key)) if isinstance(key, list) else Int8(key) for name, key in keys.items()}
+        if constants:
+            sized.update({name: Int8(value) if isinstance(value, int) else value for name, value in constants.items()})
         for row in await (await self._cursor.execute(statement.encode(), sized, prepare=True)).fetchall():
             columns = row[:8]
             header = headers.get(columns) or self._header(columns)
@@ -128,3 +152,12 @@ class Reader:
         header = Header(octets, priority, reliability, expiration, encoding, message_id or "", client_id or "", annotations or "")
         self._headers[columns] = header
         return header
+
+
+def _cut(read: PageWanted, messages: list[Message], weights: list[int]) -> tuple[list[Message], bool]:
+    """Less the row that overflowed; and whether these are all."""
+    octets = sum(weights)
+    if octets > read.bytes_max and len(messages) > 1:
+        messages.pop()
+    cut = octets >= read.bytes_max or len(messages) == read.limit
+    return messages, not cut or messages[-1].position == read.upto

@@ -11,6 +11,7 @@ class NaiveMessage:
     order: int
     priority: int
     stored: bool
+    colour: str = ""
     state: str = "waiting"
     """waiting, held, settled, dead, lost"""
     holder: int = 0
@@ -25,7 +26,13 @@ class NaiveLink:
     credit: int
     exclusive: bool = False
     priority: int = 0
+    colour: str = ""
+    """It takes only these; empty: all."""
     held: dict[int, NaiveMessage] = field(default_factory=dict)
+
+
+    def takes(self, message: NaiveMessage) -> bool:
+        return self.colour in ("", message.colour)
 
 
 class NaiveBroker:
@@ -35,8 +42,8 @@ class NaiveBroker:
         self.links: dict[int, NaiveLink] = {}
         self.paused = False
 
-    def send(self, name: str, priority: int, *, stored: bool) -> None:
-        self.messages[name] = NaiveMessage(name, len(self.messages), priority, stored)
+    def send(self, name: str, priority: int, *, stored: bool, colour: str = "") -> None:
+        self.messages[name] = NaiveMessage(name, len(self.messages), priority, stored, colour)
 
     def waiting(self) -> list[NaiveMessage]:
         return [message for message in self.messages.values() if message.state == "waiting"]
@@ -46,10 +53,11 @@ class NaiveBroker:
         there = [message for message in self.messages.values() if message.state in ("waiting", "held")]
         return [message.name for message in sorted(there, key=lambda m: (-m.priority, not m.stored, m.order))]
 
-    def may_go_first(self, message: NaiveMessage) -> bool:
-        """Nothing of its lane that never left, nor of a higher priority, waits before it."""
-        waiting = self.waiting()
-        if any(other.priority > message.priority for other in waiting):
+    def may_go_first(self, message: NaiveMessage, link: NaiveLink) -> bool:
+        """Nothing of its lane that the link takes and that never left waits before it, and nothing of a higher priority; what a selective link takes
+        of that may have to be found first."""
+        waiting = [other for other in self.waiting() if link.takes(other)]
+        if not link.colour and any(other.priority > message.priority for other in waiting):
             return False
         lane = [m for m in waiting if (m.priority, m.stored) == (message.priority, message.stored)]
         return message.left or all(other.order >= message.order or other.left for other in lane)
@@ -63,10 +71,12 @@ class NaiveBroker:
         link, message = self.links[number], self.messages[name]
         assert not self.paused, f"{name} left while consumers are paused"
         assert message.state == "waiting", f"{name} was delivered while it is {message.state}"
-        assert self.may_go_first(message), f"{name} overtook another of its lane"
+        assert link.takes(message), f"link {number} got {name} and takes only what is {link.colour}"
+        assert self.may_go_first(message, link), f"{name} overtook another of its lane"
         assert len(link.held) < link.credit, f"link {number} got {name} beyond its credit"
         assert link in self.eligible(), f"link {number} got {name}, an exclusive consumer is there"
-        sooner = [n for n, other in self.links.items() if other in self.eligible() and other.priority > link.priority and len(other.held) < other.credit]
+        others = {n: other for n, other in self.links.items() if other in self.eligible() and not other.colour}  # a selective one may not know of it yet
+        sooner = [n for n, other in others.items() if other.priority > link.priority and len(other.held) < other.credit]
         assert not sooner, f"link {number} got {name}, {sooner} of higher priority had room"
         assert redelivered or not message.left, f"{name} came again without its flag"
         message.state, message.holder, message.left = "held", number, True
@@ -106,7 +116,8 @@ class NaiveBroker:
 
     def owes(self) -> bool:
         """Somebody may receive and something waits: after a flush with all reads answered that must not be."""
-        return not self.paused and bool(self.waiting()) and any(len(link.held) < link.credit for link in self.eligible())
+        able = [link for link in self.eligible() if len(link.held) < link.credit]
+        return not self.paused and any(link.takes(message) for message in self.waiting() for link in able)
 
     @property
     def depth(self) -> int:

@@ -32,6 +32,11 @@ START = 1_000_000
 ASSURED, RELIABLE, EXPRESS, BEST_EFFORT = Reliability.ASSURED, Reliability.RELIABLE, Reliability.EXPRESS, Reliability.BEST_EFFORT
 
 
+def decode(header: Header) -> dict[str, str]:
+    """Header sections of these tests: `name:value` lines."""
+    return dict(line.split(":") for line in header.octets.decode().split("\n") if line)
+
+
 def now_of(work: Coroutine[Any, Any, Any]) -> Any:
     """The result of a coroutine that waits for nothing."""
     try:
@@ -59,7 +64,7 @@ class Bench:
         """A new term: recover from what is durable."""
         self.store: MemoryStore = self.database.open(self.now)
         found = now_of(self.store.recover())
-        self.engine: Engine = recover(found, self.limits, "test")
+        self.engine: Engine = recover(found, self.limits, "test", decode)
         self.reads, self.steps, self.outputs = [], [], []
         check(self.engine)
         self.apply(c.Open(1, "guest"))
@@ -81,11 +86,20 @@ class Bench:
             self.release(effects)
             report = False
             shard = self.engine.shard
-            if self.slow or not (self.reads or self.steps or shard.expiring or shard.browsing.turns):
+            waits = self.reads or self.steps or shard.expiring or shard.browsing.turns or shard.unfinished
+            if self.slow or not (waits or self._has_to_scan()):
                 self.outputs += outputs
                 return outputs
             self.read()
             self.maintain()
+
+    def _has_to_scan(self) -> bool:
+        """Scans rest while there is other traffic; the rest is taken at once."""
+        shard = self.engine.shard
+        if not shard.scanning or shard.scan_began:
+            return False
+        self.now = max(self.now, shard.scan_at)
+        return True
 
     def _commit(self, effects: Effects) -> None:
         if effects.commit is not None:
@@ -130,9 +144,20 @@ class Bench:
         return self.flush()
 
     # -- what clients do ------------------------------------------------------------------------------------------------------------------
-    def send(self, *bodies: str, address: str = QUEUE, level: Reliability = ASSURED, priority: int = 4, expires: int = 0, size: int = 10) -> list[Output]:
+    def send(
+        self,
+        *bodies: str,
+        address: str = QUEUE,
+        level: Reliability = ASSURED,
+        priority: int = 4,
+        expires: int = 0,
+        size: int = 10,
+        properties: dict[str, str] | None = None,
+        client_id: str = "",
+    ) -> list[Output]:
+        lines = "\n".join([f"{name}:{value}" for name, value in (properties or {}).items()])
         for body in bodies:
-            header = Header(b"", priority, level, expires, Encoding.STOMP)
+            header = Header(lines.encode(), priority, level, expires, Encoding.STOMP, client_id=client_id)
             self.apply(c.Send(1, body, address, Message(header, body.encode(), size)))
         return self.flush()
 

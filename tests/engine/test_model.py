@@ -9,18 +9,22 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 from broker_core.engine import commands as c
 from broker_core.engine.destination import Settings
 from broker_core.engine.effects import Delivered, Outcome, Output
+from broker_core.engine.selector import compile_selector
+from broker_core.engine.subscription import EVERYTHING, Filter
 from tests.engine.naive import NaiveBroker, NaiveLink
 from tests.engine.rig import DEAD, EXPRESS, QUEUE, Bench
 
 OUTCOMES = {"accepted": Outcome.ACCEPTED, "released": Outcome.RELEASED, "rejected": Outcome.REJECTED, "failed": Outcome.FAILED}
 MAXIMUM = 1
+COLOURS = ("red", "green", "blue")
 
 
 class Histories(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
         rules = Settings(redelivery_max=MAXIMUM, redelivery_delay_ms=0)
-        self.bench = Bench(settings=rules, page_rows=3, window_rows=4, segment_rows=6, compact_below=0.5, memory_octets=300, page_octets=128)
+        small = {"page_rows": 3, "window_rows": 4, "segment_rows": 6, "memory_octets": 300, "page_octets": 128, "looks": 7, "scan_rows": 2, "scan_positions": 5}
+        self.bench = Bench(settings=rules, compact_below=0.5, **small)
         self.naive = NaiveBroker(MAXIMUM)
         self.peers = 1
         self.bench.control("create", QUEUE)
@@ -32,18 +36,24 @@ class Histories(RuleBasedStateMachine):
                     self.naive.deliver(output.link, tag, self.bench.body(message), redelivered=message.redelivered)
 
     # -- what may happen ------------------------------------------------------------------------------------------------------------------
-    @rule(count=st.integers(1, 9), priority=st.sampled_from((1, 4, 4, 9)), stored=st.booleans())
-    def send(self, count: int, priority: int, stored: bool) -> None:
+    @rule(count=st.integers(1, 9), priority=st.sampled_from((1, 4, 4, 9)), stored=st.booleans(), colour=st.sampled_from(COLOURS))
+    def send(self, count: int, priority: int, stored: bool, colour: str) -> None:
         names = [f"m{len(self.naive.messages) + number}" for number in range(count)]
         for name in names:
-            self.naive.send(name, priority, stored=stored)
-        self.hear(self.bench.send(*names, priority=priority, level=4 if stored else EXPRESS, size=12))
+            self.naive.send(name, priority, stored=stored, colour=colour)
+        self.hear(self.bench.send(*names, priority=priority, level=4 if stored else EXPRESS, size=12, properties={"colour": colour}))
 
-    @rule(credit=st.sampled_from((1, 2, 5, 20)), exclusive=st.sampled_from((False, False, False, True)), priority=st.sampled_from((0, 0, 0, 3, -1)))
-    def attach(self, credit: int, exclusive: bool, priority: int) -> None:
+    @rule(
+        credit=st.sampled_from((1, 2, 5, 20)),
+        exclusive=st.sampled_from((False, False, False, True)),
+        priority=st.sampled_from((0, 0, 0, 3, -1)),
+        colour=st.sampled_from(("", "", *COLOURS)),
+    )
+    def attach(self, credit: int, exclusive: bool, priority: int, colour: str) -> None:
         self.peers += 1
-        self.naive.links[self.peers] = NaiveLink(self.peers, credit, exclusive, priority)
-        attach = c.Attach(self.peers, self.peers, QUEUE, credit=credit, exclusive=exclusive, priority=priority)
+        self.naive.links[self.peers] = NaiveLink(self.peers, credit, exclusive, priority, colour)
+        wanted = Filter(compile_selector(f"colour = '{colour}'")) if colour else EVERYTHING
+        attach = c.Attach(self.peers, self.peers, QUEUE, credit=credit, exclusive=exclusive, priority=priority, wanted=wanted)
         self.bench.apply(c.Open(self.peers, "guest"), attach)
         self.hear(self.bench.flush())
 

@@ -8,9 +8,10 @@ from broker_core.engine.commands import UNLIMITED_CREDIT, Attach, Detach, Sync
 from broker_core.engine.effects import Delivered, Detached, Refused
 from broker_core.engine.message import Encoding, StoredBody
 from broker_core.engine.refusal import Refusal
+from broker_core.engine.subscription import EVERYTHING
 from broker_core.stomp.limits import Limits
 from broker_core.stomp.outbox import LargeBody
-from tests.stomp.conversation import LINK, PEER, Cut, connected, message, subscribed
+from tests.stomp.conversation import LINK, PEER, Client, Cut, connected, message, subscribed
 
 # -- SUBSCRIBE refused --------------------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize(
@@ -19,7 +20,7 @@ from tests.stomp.conversation import LINK, PEER, Cut, connected, message, subscr
         (b"id:0\n", "SUBSCRIBE needs header destination"),
         (b"destination:a\n", "SUBSCRIBE needs header id"),
         (b"id:0\ndestination:a\nack:maybe\n", "header ack is 'maybe', none of auto, client, client-individual"),
-        (b"id:0\ndestination:a\nselector:x=1\n", "headers selector and no-local of SUBSCRIBE are not supported on queues yet"),
+        (b"id:0\ndestination:a\nno-local:true\n", "header no-local of SUBSCRIBE needs a client: state header client-id in CONNECT"),
         (b"id:0\ndestination:/topic/a\nbrowser:true\n", "header browser of SUBSCRIBE is for queues: a topic keeps no messages to look at"),
         (b"id:0\ndestination:a\nbrowser:yes\n", "header browser is 'yes', neither true nor false"),
         (b"id:0\ndestination:a\nexclusive:perhaps\n", "header exclusive is 'perhaps', neither true nor false"),
@@ -37,6 +38,17 @@ def test_a_bad_subscribe_is_refused_naming_header_and_value(headers: bytes, sent
     assert client.says(b"SUBSCRIBE\n" + headers + b"receipt:7\n\n\0") == []
     error = client.error()
     assert (error.headers["message"], error.headers["receipt-id"]) == (sentence, "7")
+
+
+def test_a_consumer_of_a_queue_may_want_a_part_of_it(cut: Cut) -> None:
+    client = Client("1.2", cut)
+    client.connects(b"client-id:me\n")
+    (attach,) = client.says(b"SUBSCRIBE\nid:0\ndestination:a\nselector:weight > 3\nno-local:true\n\n\0")
+    assert attach.wanted.sender == "me"
+    assert attach.wanted.selector.matches({"weight": "4"}.get)
+    assert not attach.wanted.selector.matches({"weight": "3"}.get)
+    (attach,) = client.says(b"SUBSCRIBE\nid:1\ndestination:a\nselector:\nno-local:false\n\n\0")
+    assert attach.wanted is EVERYTHING
 
 
 def test_the_listener_can_tell_whether_there_are_subscriptions(cut: Cut) -> None:

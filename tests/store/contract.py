@@ -27,6 +27,8 @@ from broker_core.engine.effects import (
 )
 from broker_core.engine.message import Encoding, Header, Message, Reliability, StoredBody
 from broker_core.engine.recovered import Recovered
+from broker_core.engine.selector import compile_selector
+from broker_core.engine.subscription import Filter
 from broker_core.store import BodyMissing, CommitLost, SegmentMissing, SpaceExhausted, Store
 
 PLAIN = Header(b"content-type:text/plain\n", 4, Reliability.ASSURED)
@@ -321,6 +323,28 @@ class MessageContract:
         assert await read(page(20, 30)) == ([], True)
         assert await read(page(0, 20, lane=5)) == ([], True)
         assert await read(page(0, 20, segments=[])) == ([], True)
+
+    async def test_a_page_for_a_filter_has_no_bodies_weighs_header_sections_and_may_leave_out_only_what_does_not_match(self, rig: Rig) -> None:
+        store = await rig.open()
+        await store.recover()
+        red, blue = (Header(f"colour:{colour}".encode(), 4, 4, client_id="me") for colour in ("red", "blue"))
+        rows = [message(position, header=red if position % 4 == 0 else blue, body=b"x" * 100) for position in range(1, 21)]
+        await store.commit(commit(1, rows))
+
+        async def read(wanted: Filter, **how: Any) -> tuple[list[int], bool]:
+            found, complete = await store.read(replace(page(0, 20, **how), wanted=wanted))
+            assert [row.body for row in found] == [None] * len(found)
+            assert [told(row)[:9] for row in found] == [told(rows[row.position - 1])[:9] for row in found]
+            return [row.position for row in found], complete
+
+        wanted = Filter(compile_selector("colour = 'red'"))
+        assert await read(wanted) == ([4, 8, 12, 16, 20], True)
+        assert await read(wanted, limit=2) == ([4, 8], False)
+        assert await read(wanted, limit=5) == ([4, 8, 12, 16, 20], True)
+        assert await read(wanted, bytes_max=1) == ([4], False)
+        assert await read(wanted, bytes_max=2 * len(red.octets)) == ([4, 8], False)
+        assert await read(Filter(sender="me")) == ([], True)
+        assert len((await read(Filter(compile_selector("colour = colour"))))[0]) == 20
 
     async def test_a_page_spans_segments_and_the_retained_table_in_order(self, rig: Rig) -> None:
         store = await rig.open()

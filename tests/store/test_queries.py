@@ -9,6 +9,8 @@ import pytest
 
 from broker_core.engine.effects import RETAINED, CompactSegment, ExpiredWanted, PageWanted, PositionsWanted, SegmentClosed
 from broker_core.engine.message import Header
+from broker_core.engine.selector import compile_selector
+from broker_core.engine.subscription import Filter
 from broker_core.store.queries import QUERIES, load
 from broker_core.store.reads import SESSION
 from tests.store.contract import commit, message
@@ -58,7 +60,7 @@ async def test_pages_are_read_by_index_however_much_is_stored(rig: PostgresRig, 
     reader = await store._readers.get()
     asked: list[str] = []
 
-    async def explain(statement: str, _keys: dict[str, object]) -> list[object]:
+    async def explain(statement: str, _keys: dict[str, object], _constants: dict[str, object] | None = None) -> list[object]:
         with psycopg.connect(rig.dsn, cursor_factory=psycopg.RawCursor) as connection:
             connection.execute(SESSION.encode())
             plan = connection.execute(f"EXPLAIN (GENERIC_PLAN) {numbered(statement, {})}".encode()).fetchall()
@@ -68,9 +70,11 @@ async def test_pages_are_read_by_index_however_much_is_stored(rig: PostgresRig, 
     monkeypatch.setattr(reader, "_messages", explain)
     for segments in ([1], [RETAINED], [RETAINED, 1]):
         await reader.read(PageWanted(1, 7, 4, 100, 19_000, 100, 1 << 20, segments))
+        for text in ("a = 'b'", "a > 5"):
+            await reader.read(PageWanted(1, 7, 4, 100, 19_000, 100, 1 << 20, segments, Filter(compile_selector(text))))
         await reader.read(PositionsWanted(1, 7, 4, [107, 157, 9957], segments))
         await reader.read(ExpiredWanted(1, (4_000, 0), 6_000, 100, segments))
-    assert len(asked) == 9
+    assert len(asked) == 15
     for plan in asked:
         assert "Seq Scan" not in plan, plan
         assert "Bitmap" not in plan, plan

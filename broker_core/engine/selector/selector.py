@@ -8,6 +8,7 @@ from .arithmetic import Number, Value
 from .canonical import TRUE, equality, identifiers, simplify, write
 from .compiler import Properties, Test, as_boolean, as_number, compile_condition
 from .parser import parse
+from .syntax import Condition
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +25,8 @@ class Selector:
     equality: tuple[str, str | Number | bool] | None = field(compare=False)
     """(identifier, constant): the selector is true only of messages whose property has this value among `constants_of` its own. For an index
     over many selectors; what is found by it is still to be asked by `matches`. None if no such comparison is at hand."""
+    condition: Condition = field(compare=False, repr=False)
+    """The simplified tree, for who evaluates it elsewhere."""
     _test: Test = field(compare=False, repr=False)
 
     def matches(self, properties: Properties) -> bool:
@@ -39,7 +42,8 @@ def compile_selector(text: str, *, coerce: bool = False) -> Selector:
     compared as strings by = and <>. For STOMP, whose headers have no other type; without it types are those that the producer set.
     """
     condition = simplify(parse(text)) if text else TRUE
-    return Selector(text, write(condition), coerce, identifiers(condition), equality(condition), compile_condition(condition, coerce=coerce))
+    test = compile_condition(condition, coerce=coerce)
+    return Selector(text, write(condition), coerce, identifiers(condition), equality(condition), condition, test)
 
 
 def constants_of(value: Value, *, coerce: bool = False) -> tuple[Value, ...]:
