@@ -50,7 +50,7 @@ class Limits:
     subscription_inactive_ms: int = 0
     """A durable subscription without a consumer for so long is ended; 0: none ever is."""
     temporaries_max: int = 1_000
-    """Temporary destinations of one peer, about 4 KiB each: 4 MiB a peer. Those of all peers count towards `destinations_max`."""
+    """Temporary destinations of one peer, about 5 KiB each with its consumer: 5 MiB a peer. Those of all peers count towards `destinations_max`."""
     settings: Settings = DEFAULTS
     """Of destinations that nobody set otherwise."""
     looks: int = 4_000

@@ -11,11 +11,12 @@ consumers have gone end when they have been idle for a while, as automatic desti
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import lru_cache
 
 from .accounting import empty
 from .address import is_temporary
 from .commands import CreateTemporary
-from .destination import Destination
+from .destination import Destination, Settings
 from .effects import Confirmed, Refused
 from .link import Peer
 from .refusal import Refusal
@@ -64,8 +65,7 @@ def make(shard: Shard, owner: Peer | None, address: str) -> Destination:
         unused = _deserted(owner)
         if unused is not None:
             end_temporary(shard, unused)
-    # What nobody took in time concerns nobody but the connection: among the dead it would only hide what an operator must see.
-    destination = Destination(_number(shard), address, shard.now, False, replace(limits.settings, use_dead=False))
+    destination = Destination(_number(shard), address, shard.now, False, _settings(limits.settings))
     destination.owner = owner
     owner.temporaries[destination] = None
     shard.destinations[address] = shard.numbered[destination.number] = destination
@@ -73,6 +73,12 @@ def make(shard: Shard, owner: Peer | None, address: str) -> Destination:
     if not destination.is_topic:
         begin(shard, Subscription(destination.number, destination, durable=False))
     return destination
+
+
+@lru_cache(maxsize=1)
+def _settings(settings: Settings) -> Settings:
+    """What nobody took in time concerns nobody but the connection: among the dead it would only hide what an operator must see."""
+    return replace(settings, use_dead=False)
 
 
 def _number(shard: Shard) -> int:
