@@ -158,11 +158,15 @@ def _commit(shard: Shard, transaction: Transaction) -> None:
         else:
             for message in held:
                 give_up(shard, subscription, message, outcome)
+    address, refusal, destination = "", None, None
     for send in transaction.sends:
-        refusal = why_not(shard, send) if is_temporary(send.address) else None
-        if refusal is None:
-            accept(shard, obtain(shard, send.peer, send.address), send.message)
-        else:
+        if send.address != address:
+            address = send.address
+            refusal = why_not(shard, send) if is_temporary(address) else None
+            destination = obtain(shard, send.peer, address) if refusal is None else None
+        if destination is not None:
+            accept(shard, destination, send.message)
+        elif refusal is not None:
             drop(shard, send, refusal)
 
 

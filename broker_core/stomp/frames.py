@@ -39,6 +39,8 @@ IDLE_BODY_OCTETS_MAX = 64
 
 _LINE_ENDS = re.compile(rb"(?:\r?\n)*")
 _ACK_BY_ID = re.compile(rb"ACK\nid:([0-9A-Za-z.:_-]{1,128})\n\n\0")
+_PLAIN = re.compile(rb"(BEGIN|COMMIT|ABORT|ACK|NACK)\n((?:(?:transaction|receipt|id):[0-9A-Za-z._-]{1,128}\n){1,3})\n\0")
+"""Frames of transactions as clients write them: nothing to unescape, trim or check in their headers."""
 
 PART = Section("part of a body", {})
 ACK_BY_ID = Section("ACK by id", {})
@@ -165,6 +167,12 @@ class Parser:
                     if found is not None:
                         position = found.end()
                         yield ACK_BY_ID, None, found[1]
+                        continue
+                elif acks_by_id and (found := _PLAIN.match(buffer, position)) is not None:
+                    headers = dict([line.split(":") for line in found[2].decode().splitlines()])
+                    if len(headers) == found[2].count(b"\n"):  # none is repeated
+                        position = found.end()
+                        yield Section(found[1].decode(), headers), None, b""
                         continue
                 elif buffer[position] in b"\r\n":
                     skipped = _LINE_ENDS.match(buffer, position).end()  # type: ignore[union-attr]  # it matches nothing as well

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from broker_core.stomp.frames import PART, Parser
 from broker_core.stomp.limits import Limits
@@ -204,3 +206,17 @@ def test_whatever_is_sent_not_more_than_the_limits_is_kept() -> None:
     assert parser.kept_octets == 64
     parse(parser, b"\n\n" + b"y" * 900, whole)
     assert parser.kept_octets <= SMALL.large_body_octets
+
+
+@given(
+    st.sampled_from([b"BEGIN", b"COMMIT", b"ABORT", b"ACK", b"NACK"]),
+    st.lists(st.tuples(st.sampled_from([b"transaction", b"receipt", b"id", b"foo"]), st.sampled_from([b"1.2", b"t-1_a", b"", b"a\\cb"])), max_size=4),
+    st.integers(min_value=1, max_value=50),
+)
+def test_frames_of_transactions_read_the_same_whatever_ends_their_lines(command: bytes, headers: list[tuple[bytes, bytes]], chunk: int) -> None:
+    octets = b"\n".join([command, *(b"%b:%b" % header for header in headers), b"", b"\0"]) * 2
+    cut = lambda stream: [stream[start : start + chunk] for start in range(0, len(stream), chunk)]  # noqa: E731
+    (first, second) = parse(client_parser(), octets, cut)
+    assert first == second
+    assert [first] == parse(client_parser(), octets[: len(octets) // 2].replace(b"\n", b"\r\n"))
+    assert first.headers == {name.decode(): value.decode().replace("\\c", ":") for name, value in reversed(headers)}
