@@ -13,6 +13,7 @@ Theory of operation: `machine/` is the runtime without sockets, threads or clock
 with one thread a connection; Connection, Session, MessageProducer and MessageConsumer are what applications see of both.
 """
 
+from .browser import QueueBrowser
 from .connection import Connection, ExceptionListener
 from .consumer import MessageConsumer, MessageListener
 from .destinations import Destination, Queue, TemporaryQueue, TemporaryTopic, Topic
@@ -48,6 +49,6 @@ __all__ = [
     "AcknowledgeMode", "AddressListBehavior", "Batch", "BytesMessage", "CompletionListener", "Connection", "ConnectionFactory", "DeliveryMode",
     "Destination", "DupsOkPolicy", "ExceptionListener", "IllegalStateException", "InvalidClientIDException", "InvalidDestinationException",
     "InvalidSelectorException", "JMSException", "JMSSecurityException", "MapMessage", "Message", "MessageConsumer", "MessageFormatException",
-    "MessageListener", "MessageNotWriteableException", "MessageProducer", "ObjectMessage", "PrefetchPolicy", "Profile", "Queue", "Reliability",
+    "MessageListener", "MessageNotWriteableException", "MessageProducer", "ObjectMessage", "PrefetchPolicy", "Profile", "Queue", "QueueBrowser", "Reliability",
     "ResourceAllocationException", "Session", "TemporaryQueue", "TemporaryTopic", "TextMessage", "Topic", "TransactionRolledBackException",
 ]  # fmt: skip

@@ -7,10 +7,11 @@ import threading
 import time
 from collections.abc import Callable
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
+from .browser import QueueBrowser
 from .consumer import MessageConsumer
-from .destinations import Queue, Topic
+from .destinations import Destination, Queue, TemporaryQueue, TemporaryTopic, Topic
 from .channel import milliseconds
 from .driver import Driver
 from .exceptions import ACK_TIMEOUT, IllegalStateException, JMSException
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
     from .connection import Connection
 
 log = logging.getLogger("surety.client")
+
+T = TypeVar("T", TemporaryQueue, TemporaryTopic)
 
 
 class Session:
@@ -78,9 +81,14 @@ class Session:
             self._driver.ready()
             return MessageProducer(self, self._driver, destination)
 
-    def create_consumer(self, destination: Queue | Topic, selector: str = "", *, no_local: bool = False) -> MessageConsumer:
-        """Of a queue, or with a subscription of its own to a topic, which ends with it."""
-        return self._consume(Subscription(destination=destination, selector=selector, no_local=no_local))
+    def create_consumer(
+        self, destination: Queue | Topic, selector: str = "", *, no_local: bool = False, exclusive: bool = False, priority: int = 0
+    ) -> MessageConsumer:
+        """Of a queue, or with a subscription of its own to a topic, which ends with it. Of a queue's consumers an `exclusive` one receives
+        alone, and those of a higher `priority` before others."""
+        return self._consume(
+            Subscription(destination=destination, selector=selector, no_local=no_local, exclusive=exclusive, priority=priority)
+        )
 
     def create_durable_consumer(self, topic: Topic, name: str, selector: str = "", *, no_local: bool = False) -> MessageConsumer:
         """Of a subscription that goes on collecting while nobody consumes; it belongs to the connection's client identifier."""
@@ -94,12 +102,41 @@ class Session:
         """Of a durable subscription that several consumers share."""
         return self._consume(Subscription(destination=topic, selector=selector, name=name, durable=True, shared=True))
 
+    def create_browser(self, queue: Queue, selector: str = "") -> QueueBrowser:
+        """To look at what the queue holds."""
+        with self._driver.lock:
+            self._driver.ready()
+            self.machine.check()
+        return QueueBrowser(self, self._driver, queue, selector)
+
+    def create_temporary_queue(self) -> TemporaryQueue:
+        """A queue that this connection alone consumes from and that ends with it: for replies."""
+        return self._create_temporary(TemporaryQueue)
+
+    def create_temporary_topic(self) -> TemporaryTopic:
+        """A topic that this connection alone consumes from and that ends with it."""
+        return self._create_temporary(TemporaryTopic)
+
+    def _create_temporary(self, kind: type[T]) -> T:
+        with self._driver.lock:
+            self._driver.ready()
+            self.machine.check()
+            return self.machine.connection.temporaries.create(kind, self._delete_temporary)
+
+    def _delete_temporary(self, destination: Destination) -> None:
+        with self._driver.lock:
+            self.machine.delete_temporary(destination)
+
     def _consume(self, what: Subscription) -> MessageConsumer:
         driver = self._driver
         with driver.lock:
             driver.ready()
             machine, confirmation = self.machine.create_consumer(what)
-            self.await_confirmed(confirmation)
+            try:
+                self.await_confirmed(confirmation)
+            except BaseException:  # so that the broker delivers nothing to a consumer that nobody has
+                self.machine.close_consumer(machine)
+                raise
             consumer = MessageConsumer(self, driver, machine)
             self._consumers.append(consumer)
         return consumer

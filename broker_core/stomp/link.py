@@ -132,12 +132,12 @@ class Link:
             self._sequence = max(self._sequence, message.sequence)
 
     # -- acknowledgements ---------------------------------------------------------------------------------------------------------------
-    def take(self, message_id: str) -> int | None:
-        """1.0 and 1.1: the tag of the outstanding delivery of this message, which the acknowledgement settles; with ack:client
-        all before it as well. None: none is outstanding."""
+    def take(self, message_id: str, alone: bool = False) -> int | None:
+        """1.0 and 1.1: the tag of the outstanding delivery of this message, which the acknowledgement settles; with ack:client, and unless it is of
+        this one `alone`, all before it as well. None: none is outstanding."""
         if self._tags is None or (tag := self._tags.get(message_id)) is None:
             return None
-        if self.cumulative:
+        if self.cumulative and not alone:
             for earlier in list(self._tags):
                 if self._tags[earlier] > tag:
                     break

@@ -121,7 +121,7 @@ class Subscriptions:
         self._by_link.pop(link, None)
 
     # -- acknowledgements ---------------------------------------------------------------------------------------------------------------
-    def settle_by_id(self, ack: bytes, outcome: Outcome, token: Receipt | None, commands: list[Any]) -> None:
+    def settle_by_id(self, ack: bytes, outcome: Outcome, token: Receipt | None, commands: list[Any], alone: bool = False) -> None:
         """1.2: `ack` is what the MESSAGE's ack header said, `<number>.<tag>`."""
         number, _, digits = ack.partition(b".")
         link = self._by_number.get(number)
@@ -129,7 +129,7 @@ class Subscriptions:
             if link is not None:
                 tag = int(digits)
                 if 0 < tag <= link.delivered:
-                    self._settle(link, tag, outcome, token, commands)
+                    self._settle(link, tag, outcome, token, commands, alone)
                     return
             elif number.isdigit() and len(number) <= DIGITS_MAX and 0 < int(number) <= self._count:
                 if token is not None:
@@ -138,8 +138,9 @@ class Subscriptions:
         raise Malformed(f"id {quoted(ack.decode('utf-8', 'replace'))} names no delivery of this connection")
 
     def settle(self, command: str, headers: dict[str, str], token: Receipt | None, commands: list[Any]) -> None:
-        """ACK or NACK with the headers of its version."""
+        """ACK or NACK with the headers of its version. With `ack:client-individual` it is of this delivery alone, whatever the subscription said."""
         outcome = Outcome.ACCEPTED if command == "ACK" else Outcome.FAILED
+        alone = headers.get("ack") == Acknowledge.CLIENT_INDIVIDUAL.value
         if "transaction" in headers:
             self._settle_within(command, headers, token, commands)
             return
@@ -147,7 +148,7 @@ class Subscriptions:
             ack = headers.get("id")
             if ack is None:
                 raise Malformed(f"{command} needs header id")
-            self.settle_by_id(ack.encode(), outcome, token, commands)
+            self.settle_by_id(ack.encode(), outcome, token, commands, alone)
             return
         message_id, subscription = headers.get("message-id"), headers.get("subscription")
         if message_id is None:
@@ -161,9 +162,9 @@ class Subscriptions:
         elif self._version != "1.0":
             raise Malformed(f"{command} needs header subscription")
         for link in candidates:
-            tag = link.take(message_id)
+            tag = link.take(message_id, alone)
             if tag is not None:
-                self._settle(link, tag, outcome, token, commands)
+                self._settle(link, tag, outcome, token, commands, alone)
                 return
         if not any(link.was_delivered(message_id) for link in candidates):
             raise Malformed(f"message-id {quoted(message_id)} names no delivery of this connection")
@@ -181,8 +182,12 @@ class Subscriptions:
         if not work and token is not None:
             commands.append(Sync(self._peer, token))
 
-    def _settle(self, link: Link, tag: int, outcome: Outcome, token: Receipt | None, commands: list[Any]) -> None:
+    def _settle(self, link: Link, tag: int, outcome: Outcome, token: Receipt | None, commands: list[Any], alone: bool = False) -> None:
         """One Settle for a run of acknowledgements of a link: clients send them in bursts, the engine takes them as one."""
+        if alone and link.cumulative:
+            link.last_settle = None
+            commands.append(Settle(self._peer, link.link, [tag], 0, outcome, token))
+            return
         last = link.last_settle
         if last is not None and token is None and commands and commands[-1] is last and last.outcome is outcome:
             if not link.cumulative:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import threading
 import time
 from collections.abc import Iterator
@@ -16,6 +17,7 @@ from broker_core.client import (
     DeliveryMode,
     IllegalStateException,
     InvalidClientIDException,
+    InvalidDestinationException,
     JMSException,
     JMSSecurityException,
     MapMessage,
@@ -47,14 +49,19 @@ def connection(service: Service) -> Iterator[Connection]:
         yield connection
 
 
-@pytest.fixture
-def orders(queue: str) -> Queue:
-    return Queue(queue.removeprefix("/queue/"))
+_numbers = itertools.count(1)
 
 
 @pytest.fixture
-def prices(queue: str) -> Topic:
-    return Topic(queue.removeprefix("/queue/"))
+def orders() -> Queue:
+    """A queue that nobody else uses."""
+    return Queue(f"python.{next(_numbers)}")
+
+
+@pytest.fixture
+def prices() -> Topic:
+    """A topic that nobody else uses."""
+    return Topic(f"python.{next(_numbers)}")
 
 
 def fill(connection: Connection, destination: Queue | Topic, *texts: str) -> None:
@@ -204,6 +211,20 @@ def test_of_dups_ok_at_most_nine_come_again_when_the_client_dies(service: Servic
     time.sleep(QUIET)
     crash(connection)
     assert left(service, orders) == [f"{number} R" for number in range(10, 25)]
+
+
+def test_client_mode_acknowledges_one_message_alone_if_asked(service: Service, orders: Queue) -> None:
+    connection = factory(service).create_connection()
+    fill(connection, orders, *map(str, range(6)))
+    connection.start()
+    consumer = connection.create_session(CLIENT).create_consumer(orders)
+    messages = [consumer.receive(SOON) for _ in range(6)]
+    for number in (2, 4):
+        message = messages[number]
+        assert message is not None
+        message.acknowledge_this_message()
+    crash(connection)
+    assert left(service, orders) == ["0 R", "1 R", "3 R", "5 R"]
 
 
 def test_what_client_mode_did_not_acknowledge_comes_again(service: Service, orders: Queue) -> None:
@@ -429,6 +450,57 @@ def test_consumers_share_a_subscription(service: Service, connection: Connection
     for consumer in consumers:
         consumer.close()
     session.unsubscribe(f"shared.{prices.name}")
+
+
+# -- temporary destinations and browsers ----------------------------------------------------------------------------------------------------
+def test_a_request_is_answered_to_a_temporary_queue(service: Service, connection: Connection, orders: Queue) -> None:
+    def answer(message: Message) -> None:
+        reply = TextMessage(message.body.upper())
+        reply.jms_correlation_id = message.jms_correlation_id
+        answers.send(reply, message.jms_reply_to)
+
+    with factory(service).create_connection() as server:
+        serving = server.create_session()
+        answers = serving.create_producer()
+        serving.create_consumer(orders).message_listener = answer
+        session = connection.create_session()
+        replies = session.create_temporary_queue()
+        consumer = session.create_consumer(replies)
+        producer = session.create_producer(orders)
+        for number in range(3):
+            request = TextMessage(f"question {number}")
+            request.jms_reply_to, request.jms_correlation_id = replies, str(number)
+            producer.send(request, time_to_live=SOON)
+        received = [consumer.receive(SOON) for _ in range(3)]
+    assert [(reply.body, reply.jms_correlation_id, reply.jms_destination) for reply in received if reply] == [
+        (f"QUESTION {number}", str(number), replies) for number in range(3)
+    ]  # fmt: skip
+    consumer.close()
+    replies.delete()
+    with pytest.raises(InvalidDestinationException, match="was deleted"):
+        session.create_consumer(replies)
+
+
+def test_a_browser_shows_what_a_queue_holds_and_leaves_it_there(service: Service, connection: Connection, orders: Queue) -> None:
+    fill(connection, orders, *map(str, range(2500)))
+    session = connection.create_session()
+    browser = session.create_browser(orders)
+    assert [message.body for message in browser] == [str(number) for number in range(2500)]
+    for message in browser:  # a look may be broken off
+        assert message.body == "0"
+        break
+    assert [message.body for message in session.create_browser(Queue(f"{orders.name}.nothing"))] == []
+    assert texts(session.create_consumer(orders), 2500) == [str(number) for number in range(2500)]
+
+
+def test_a_browser_chooses_by_a_selector(connection: Connection, orders: Queue) -> None:
+    session = connection.create_session()
+    producer = session.create_producer(orders)
+    for colour in ("red", "blue", "red"):
+        message = TextMessage(colour)
+        message.properties["colour"] = colour
+        producer.send(message)
+    assert [message.body for message in session.create_browser(orders, "colour = 'red'")] == ["red", "red"]
 
 
 # -- who may ------------------------------------------------------------------------------------------------------------------------------

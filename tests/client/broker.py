@@ -85,14 +85,14 @@ class Broker:
             while self.client.has_more:
                 self.client.proceed(self.now)
 
-    def lets_in(self, heart_beat: str = "0,0") -> Frame:
+    def lets_in(self, heart_beat: str = "0,0", session: str = "n-1-7") -> Frame:
         """Whoever said CONNECT; returns that."""
         self.client.connect("broker", self.now)
         self._parser = Parser(LIMITS, CLIENT_COMMANDS)
         (connect,) = self.hears()
         self._parser.version = "1.2"
         self._tags = {}
-        self.says(f"CONNECTED\nversion:1.2\nserver:Surety/1\nheart-beat:{heart_beat}\n\n\0".encode())
+        self.says(f"CONNECTED\nversion:1.2\nserver:Surety/1\nsession:{session}\nheart-beat:{heart_beat}\n\n\0".encode())
         return connect
 
     def confirms(self, *frames: Frame) -> None:

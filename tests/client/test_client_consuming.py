@@ -10,6 +10,7 @@ from broker_core.client import (
     AcknowledgeMode,
     IllegalStateException,
     InvalidSelectorException,
+    JMSException,
     PrefetchPolicy,
     Queue,
     ResourceAllocationException,
@@ -40,6 +41,7 @@ AUTO, CLIENT, DUPS_OK, INDIVIDUAL, NO_ACKNOWLEDGE, TRANSACTED = (
             {"destination": "/topic/t", "durable-subscription-name": "d", "shared": "true"},
         ),
         ({"destination": Topic("t"), "name": "s", "shared": True}, {"destination": "/topic/t", "subscription-name": "s", "shared": "true"}),
+        ({"destination": Queue("a"), "exclusive": True, "priority": -7}, {"destination": "/queue/a", "exclusive": "true", "consumer-priority": "-7"}),
     ],
 )
 def test_what_is_consumed_is_said_in_the_headers_of_the_contract(what: dict[str, Any], says: dict[str, str]) -> None:
@@ -115,6 +117,12 @@ def test_a_durable_subscription_has_one_consumer_and_is_not_ended_under_it() -> 
     assert not session.unsubscribe("d").is_settled
     (frame,) = broker.hears()
     assert (frame.command, frame.headers["durable-subscription-name"]) == ("UNSUBSCRIBE", "d") and "id" not in frame.headers
+
+
+@pytest.mark.parametrize("priority", [1001, -1001, 0.5, "1"])
+def test_a_consumers_priority_has_bounds(priority: Any) -> None:
+    with pytest.raises(JMSException, match="-1000 to 1000"):
+        Broker().session().create_consumer(Subscription(destination=Queue("a"), priority=priority))
 
 
 @pytest.mark.parametrize("name", ["", "x" * 256])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from broker_core.engine.commands import Settle, Sync
+from broker_core.engine.commands import Settle, Sync, Transacted
 from broker_core.engine.effects import Confirmed, Outcome, Refused
 from broker_core.engine.refusal import Refusal
 from tests.stomp.conversation import LINK, PEER, Cut, message, subscribed
@@ -42,6 +42,40 @@ def test_client_mode_acknowledges_up_to_the_message() -> None:
 def test_client_individual_mode_acknowledges_the_message_alone(cut: Cut) -> None:
     client = subscribed(cut, b"client-individual")
     assert client.says(b"ACK\nid:1.3\n\n\0") == [Settle(PEER, LINK, [3], 0, Outcome.ACCEPTED)]
+
+
+@pytest.mark.parametrize(("command", "outcome"), [(b"ACK", Outcome.ACCEPTED), (b"NACK", Outcome.FAILED)])
+def test_in_client_mode_one_delivery_alone_can_be_named(command: bytes, outcome: Outcome, cut: Cut) -> None:
+    client = subscribed(cut, b"client")
+    assert client.says(b"%b\nid:1.3\nack:client-individual\n\n\0" % command) == [Settle(PEER, LINK, [3], 0, outcome)]
+    within = client.says(b"%b\nid:1.2\nack:client-individual\ntransaction:t\n\n\0" % command)
+    assert within == [Transacted(PEER, b"t", Settle(PEER, LINK, [2], 0, outcome))]
+    (settle,) = client.says(b"%b\nid:1.4\nack:client-individual\nreceipt:r\n\n\0" % command)
+    assert settle.tags == [4]
+    client.confirm([settle])
+    assert [frame.headers["receipt-id"] for frame in client.hears()] == ["r"]
+
+
+def test_what_is_acknowledged_alone_and_what_is_not_are_two_commands() -> None:
+    client = subscribed(lambda octets: [octets], b"client")
+    alone = b"ACK\nid:1.%d\nack:client-individual\n\n\0"
+    assert client.says(alone % 3 + b"ACK\nid:1.1\n\n\0" + alone % 5 + b"ACK\nid:1.2\n\n\0") == [
+        Settle(PEER, LINK, [3]), Settle(PEER, LINK, (), 1), Settle(PEER, LINK, [5]), Settle(PEER, LINK, (), 2),
+    ]  # fmt: skip
+
+
+def test_where_acknowledgements_are_individual_anyway_it_changes_nothing() -> None:
+    client = subscribed(lambda octets: [octets], b"client-individual")
+    assert client.says(b"ACK\nid:1.3\nack:client-individual\n\n\0ACK\nid:1.1\nack:client-individual\n\n\0") == [Settle(PEER, LINK, [3, 1])]
+    client = subscribed(lambda octets: [octets], b"auto", "1.1")
+    assert client.says(b"ACK\nsubscription:0\nmessage-id:ID\\cnode1-102\nack:client-individual\n\n\0") == []
+
+
+def test_1_1_names_one_delivery_alone_by_its_message_id(cut: Cut) -> None:
+    client = subscribed(cut, b"client", "1.1")
+    one = b"ACK\nsubscription:0\nmessage-id:ID\\cnode1-%d\nack:client-individual\n\n\0"
+    assert client.says(one % 102) == [Settle(PEER, LINK, [3])]
+    assert client.says(b"ACK\nsubscription:0\nmessage-id:ID\\cnode1-101\n\n\0") == [Settle(PEER, LINK, (), 2)]
 
 
 def test_acknowledgements_that_arrive_together_become_one_command() -> None:

@@ -18,6 +18,7 @@ What is wrong raises a JMSException, before anything is written.
 """
 
 from .addresses import Address, Addresses
+from .browser import BrowserMachine
 from .confirmation import CompletionListener, Confirmation
 from .connection import NEVER, ConnectionMachine, Phase
 from .consumer import ConsumerMachine, Subscription
@@ -25,6 +26,6 @@ from .producer import ProducerMachine
 from .session import SessionMachine
 
 __all__ = [
-    "NEVER", "Address", "Addresses", "CompletionListener", "Confirmation", "ConnectionMachine", "ConsumerMachine", "Phase", "ProducerMachine",
+    "NEVER", "Address", "Addresses", "BrowserMachine", "CompletionListener", "Confirmation", "ConnectionMachine", "ConsumerMachine", "Phase", "ProducerMachine",
     "SessionMachine", "Subscription",
 ]  # fmt: skip

@@ -82,11 +82,13 @@ def share(prefetch: int, percent: float) -> int:
     return max(1, -int(-prefetch * percent // 100))
 
 
-def prefetch_of(settings: Settings, on_topic: bool, durable: bool) -> int:
+def prefetch_of(settings: Settings, on_topic: bool, durable: bool, browses: bool) -> int:
     """How many messages may be delivered to a consumer ahead of their acknowledgement."""
     if settings.consumer_flow_limit is not None:
         return settings.consumer_flow_limit or PREFETCH_MAX
     policy = settings.prefetch_policy
+    if browses:
+        return policy.browser
     if not on_topic:
         return policy.queue
     if durable:

@@ -16,6 +16,7 @@ from .consumer import ConsumerMachine
 from .reader import Delivery, Frame, Reader
 from .refused import refused
 from .session import SessionMachine
+from .temporaries import Temporaries
 from .window import Window
 
 NEVER = 1 << 62
@@ -53,6 +54,7 @@ class ConnectionMachine:
         self.completions: list[Confirmation] = []
         """Asynchronous sends whose listeners are to be told."""
         self.sessions: dict[int, SessionMachine] = {}
+        self.temporaries = Temporaries()
         self.window = Window()
         self.held = 0
         """Messages that wait for the application."""
@@ -213,6 +215,7 @@ class ConnectionMachine:
         elif frame.command == "CONNECTED" and self.phase is Phase.CONNECTING:
             self._heart = HeartBeat(*self._beats(frame.headers.get("heart-beat", "0,0")), now)
             self.phase = Phase.OPEN
+            self.temporaries.session = frame.headers.get("session", "")
             for consumer in self._consumers.values():
                 self.write(consumer.subscribe_frame(None))
             self._settled(self.opened, None)

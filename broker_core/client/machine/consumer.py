@@ -10,6 +10,7 @@ from broker_core.client.destinations import Queue, Topic
 from broker_core.client.exceptions import IllegalStateException, ResourceAllocationException
 from broker_core.client.messages import Message, kind_of
 from broker_core.client.properties import header_line
+from broker_core.client.settings import AcknowledgeMode
 
 from .acknowledging import When, acknowledging, prefetch_of
 from .reader import Delivery
@@ -29,14 +30,18 @@ class Subscription:
     name: str = ""
     durable: bool = False
     shared: bool = False
+    exclusive: bool = False
+    priority: int = 0
+    browses: bool = False
+    """It looks, and consumes nothing."""
 
     @property
     def on_topic(self) -> bool:
         return isinstance(self.destination, Topic)
 
-    def lines(self) -> str:
-        """Of SUBSCRIBE, each with its LF in front."""
-        lines = header_line("destination", self.destination.address)
+    def lines(self, address: str) -> str:
+        """Of SUBSCRIBE, each with its LF in front; `address` is how the destination is called on the wire."""
+        lines = header_line("destination", address)
         if self.selector:
             lines += header_line("selector", self.selector)
         if self.no_local:
@@ -45,6 +50,12 @@ class Subscription:
             lines += header_line("durable-subscription-name" if self.durable else "subscription-name", self.name)
         if self.shared:
             lines += "\nshared:true"
+        if self.exclusive:
+            lines += "\nexclusive:true"
+        if self.priority:
+            lines += f"\nconsumer-priority:{self.priority}"
+        if self.browses:
+            lines += "\nbrowser:true"
         return lines
 
 
@@ -53,13 +64,16 @@ class ConsumerMachine:
         connection = session.connection
         self.session = session
         self.what = what
-        self.prefetch = prefetch_of(connection.settings, what.on_topic, what.durable)
-        self.acknowledging = acknowledging(session.mode, what.on_topic, self.prefetch, connection.settings)
+        self.prefetch = prefetch_of(connection.settings, what.on_topic, what.durable, what.browses)
+        mode = AcknowledgeMode.NO_ACKNOWLEDGE if what.browses else session.mode
+        self.acknowledging = acknowledging(mode, what.on_topic, self.prefetch, connection.settings)
         self.subscription = b"%d" % connection.number()
         self.is_closed = False
         """The application has closed it. It lingers while something that it handed over can still be acknowledged."""
         self.is_confirmed = False
         """The broker has it."""
+        self.is_cut_off = False
+        """The connection was lost and it does not come back with it."""
         self.buffer: deque[Delivery] = deque()
         self.unacked = 0
         """Handed over and to be acknowledged when the application asks for it."""
@@ -73,9 +87,10 @@ class ConsumerMachine:
 
     def subscribe_frame(self, receipt: bytes | None) -> bytes:
         wire = self.acknowledging.wire
+        address = self.session.connection.temporaries.address_of(self.what.destination)
         prefetch = "" if wire == "auto" else f"\nprefetch-count:{self.prefetch}"
         asked = "" if receipt is None else f"\nreceipt:{receipt.decode()}"
-        return f"SUBSCRIBE\nid:{self.subscription.decode()}\nack:{wire}{prefetch}{self.what.lines()}{asked}\n\n\0".encode()
+        return f"SUBSCRIBE\nid:{self.subscription.decode()}\nack:{wire}{prefetch}{self.what.lines(address)}{asked}\n\n\0".encode()
 
     def confirmed(self) -> None:
         self.is_confirmed = True
@@ -108,7 +123,8 @@ class ConsumerMachine:
             connection.overfull -= 1
         section, body = delivery.section, delivery.body
         delivery.section = delivery.body = b""  # the message has them
-        message = kind_of(section, body).received(section, body, delivery, session.owner)
+        acknowledger = None if self.what.browses else session.owner
+        message = kind_of(section, body).received(section, body, delivery, acknowledger)
         settings = connection.settings
         if settings.set_jmsx_rcv_timestamp:
             message.properties.state("JMSXRcvTimestamp", instant)

@@ -77,7 +77,8 @@ class ProducerMachine:
         _check_priority(priority)
         persistent = mode == PERSISTENT
         expires, delay = NEVER, 0
-        lines = own_lines(message, self._added(settings) if settings.adds_properties else None)
+        address = connection.temporaries.address_of(target)
+        lines = own_lines(message, self._added(settings) if settings.adds_properties else None, connection.temporaries)
         if seconds:
             expires = instant + _milliseconds(seconds, "time_to_live")
             lines += f"\nexpires:{expires}"
@@ -86,7 +87,7 @@ class ProducerMachine:
             lines += f"\ndelay:{delay}"
         body = message.octets()
         level = settings.persistent_reliability if persistent else settings.nonpersistent_reliability
-        head = opening(target.address, persistent, level, priority, message.content_type or message.default_content_type)
+        head = opening(address, persistent, level, priority, message.content_type or message.default_content_type)
         if lines:
             head += encoded(lines)
         # From here on nothing is wrong with the message.

@@ -10,6 +10,8 @@ from broker_core.client.properties import header_line, header_lines
 from broker_core.client.settings import Reliability
 from broker_core.stomp.limits import Limits
 
+from .temporaries import Temporaries
+
 LINE_OCTETS_MAX = Limits().line_octets_max
 HEADERS_MAX = Limits().headers_max - 16
 OWN_OCTETS_MAX = Limits().header_octets_max - 4096
@@ -33,13 +35,13 @@ def opening(address: str, persistent: bool, level: Reliability | None, priority:
     return "".join(lines).encode()
 
 
-def own_lines(message: Message, added: dict[str, str] | None) -> str:
-    """Header lines of this message, each with its LF in front; `added` are the provider's properties. Raises MessageFormatException."""
+def own_lines(message: Message, added: dict[str, str] | None, temporaries: Temporaries) -> str:
+    """Header lines of this message, each with its LF in front; `added` are the provider's properties. Raises JMSException."""
     lines = ""
     if (correlation := message.jms_correlation_id) is not None:
         lines += header_line("correlation-id", correlation)
     if (reply_to := message.jms_reply_to) is not None:
-        lines += header_line("reply-to", reply_to.address)
+        lines += header_line("reply-to", temporaries.address_of(reply_to))
     if (kind := message.jms_type) is not None:
         lines += header_line("type", kind)
     if message.has_properties:

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from broker_core.client.destinations import Destination, TemporaryTopic
 from broker_core.client.exceptions import (
     IllegalStateException,
+    InvalidDestinationException,
     InvalidSelectorException,
     JMSException,
     TransactionRolledBackException,
 )
 from broker_core.client.properties import header_line
 from broker_core.client.settings import AcknowledgeMode
+from broker_core.engine.eligibility import PRIORITY_MAX
 from broker_core.engine.selector import SelectorError, compile_selector
 
 from .acknowledging import When
@@ -60,8 +63,9 @@ class SessionMachine:
         """A consumer, and what to wait for before it can be believed to be there."""
         self.check()
         _check_selector(what.selector)
-        self._check_name(what)
+        self._check_subscription(what)
         connection = self.connection
+        connection.temporaries.check_own(what.destination)
         consumer = ConsumerMachine(self, what)
         confirmation = Confirmation(self, "the subscription may or may not have been made", consumer.confirmed)
         connection.write(consumer.subscribe_frame(connection.awaiting(confirmation)))
@@ -69,9 +73,13 @@ class SessionMachine:
         self.consumers.append(consumer)
         return consumer, confirmation
 
-    def _check_name(self, what: Subscription) -> None:
+    def _check_subscription(self, what: Subscription) -> None:
         if what.name or what.durable or what.shared:
             _check_subscription_name(what.name)
+        if what.durable and isinstance(what.destination, TemporaryTopic):
+            raise InvalidDestinationException(f"{what.destination} ends with the connection: a durable subscription needs a topic that stays")
+        if not isinstance(what.priority, int) or abs(what.priority) > PRIORITY_MAX:
+            raise JMSException(f"the consumer's priority is {what.priority!r}: it must be a whole number from -{PRIORITY_MAX} to {PRIORITY_MAX}")
         if what.no_local and not self.connection.client_id:
             raise IllegalStateException("no_local needs a client identifier: set connection.client_id, or configured_client_id of the factory")
         if not what.durable or what.shared:
@@ -95,6 +103,8 @@ class SessionMachine:
         consumer.is_closed = True
         consumer.forget_buffer()
         self.connection.wake(self)
+        if consumer.is_cut_off:
+            return None
         if consumer.acknowledging.when is When.BATCH:
             self.consumption.acknowledge_batch(consumer)
         if consumer.unacked or self.consumption.is_handling(consumer):
@@ -115,6 +125,13 @@ class SessionMachine:
         """Of consumers that lingered and have nothing to be acknowledged any more."""
         for consumer in [each for each in self.consumers if each.is_closed and not each.unacked]:
             self._unsubscribe(consumer, asked=False)
+
+    def delete_temporary(self, destination: Destination) -> None:
+        """End a temporary destination of this connection. It must have no consumers; what it holds nobody gets any more."""
+        self.check()
+        if any(each.what.destination == destination for each in self.connection.consumers()):
+            raise IllegalStateException(f"{destination} has a consumer: close it before deleting the destination")
+        self.connection.temporaries.delete(destination)
 
     def unsubscribe(self, name: str) -> Confirmation:
         """End a durable subscription."""
@@ -231,7 +248,8 @@ class SessionMachine:
         self.consumption.connection_lost(error)
         for consumer in list(self.consumers):
             consumer.connection_lost()
-            if consumer.is_closed or not consumer.is_confirmed:
+            if consumer.is_closed or not consumer.is_confirmed or consumer.what.browses:
+                consumer.is_cut_off = True
                 self.consumers.remove(consumer)
                 self.connection.detach(consumer)
 

@@ -1,0 +1,92 @@
+"""Looking at a queue."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import closing
+from types import TracebackType
+from typing import TYPE_CHECKING, Self
+
+from .destinations import Queue
+from .driver import Driver, time_of_day
+from .exceptions import ACK_TIMEOUT, IllegalStateException, JMSException
+from .machine import BrowserMachine
+from .messages import Message
+
+if TYPE_CHECKING:
+    from .session import Session
+
+
+class QueueBrowser:
+    """Made by Session.create_browser. Each iteration is a new look at what the queue holds, and consumes nothing."""
+
+    def __init__(self, session: Session, driver: Driver, queue: Queue, selector: str) -> None:
+        self._session = session
+        self._driver = driver
+        self._queue = queue
+        self._selector = selector
+        self._is_closed = False
+
+    @property
+    def queue(self) -> Queue:
+        return self._queue
+
+    @property
+    def message_selector(self) -> str:
+        return self._selector
+
+    def __iter__(self) -> Iterator[Message]:
+        """The highest priority first, within it in the order of arrival; what arrives meanwhile is not shown. While a look that has begun is not
+        taken further, the connection reads at most its prefetch for it, and then nothing at all."""
+        if self._is_closed:
+            raise IllegalStateException("the browser is closed: create another one")
+        with closing(_Look(self._session, self._driver, self._queue, self._selector)) as look:
+            while (message := look.next()) is not None:
+                yield message
+
+    def close(self) -> None:
+        self._is_closed = True
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self.close()
+
+
+class _Look:
+    def __init__(self, session: Session, driver: Driver, queue: Queue, selector: str) -> None:
+        self._session = session
+        self._driver = driver
+        with driver.lock:
+            driver.ready()
+            self._machine = BrowserMachine(session.machine, queue, selector)
+            try:
+                session.await_confirmed(self._machine.opened)
+            except BaseException:  # so that the broker shows nothing to nobody
+                self._machine.close()
+                raise
+
+    def next(self) -> Message | None:
+        """None: it is through."""
+        driver, machine = self._driver, self._machine
+        timeout = driver.machine.settings.queue_browser_retrieve_timeout
+        deadline = time.monotonic() + timeout
+        with driver.lock:
+            while True:
+                message = machine.next(time_of_day())
+                if message is not None or machine.is_through:
+                    driver.flush_soon()
+                    return message
+                left = deadline - time.monotonic()
+                if left <= 0:
+                    raise JMSException(f"the queue's next message has not come within {timeout:g} s: raise queue_browser_retrieve_timeout", ACK_TIMEOUT)
+                self._session.sleep(left)
+
+    def close(self) -> None:
+        with self._driver.lock:
+            if not self._driver.machine.is_ended:
+                confirmation = self._machine.close()
+                if confirmation is not None:
+                    self._session.await_quietly(confirmation)
