@@ -143,7 +143,7 @@ class Auditor:
         if address == DEAD:
             self._check_dead(message, headers, now)
             return
-        self._require(DEAD not in message.seen, f"{uid} came from {address} after it had died")
+        self._require(DEAD not in message.seen or bool(message.owed), f"{uid} came from {address} after it had died")
         self._require(message.nacks_confirmed <= self._maximum, f"{uid} failed {message.nacks_confirmed} times and came again from {address}")
 
     def _check_dead(self, message: Known, headers: dict[str, str], now: int) -> None:
@@ -265,7 +265,8 @@ class Auditor:
                 continue
             if message.owed:
                 missing = [place for place in message.owed if place not in message.acked]
-                self._require(not missing, f"{message.uid} (level {message.level}) never came to {missing}")
+                dead = bool(message.expires) and DEAD in message.seen | message.acked
+                self._require(dead or not missing, f"{message.uid} (level {message.level}) never came to {missing}")
                 continue
             ended = bool(message.acked)
             self._require(ended, f"{message.uid} (level {message.level}, to {message.address}, expires {message.expires}) is lost")

@@ -40,10 +40,10 @@ class Client:
             await self._leave(session)
             await asyncio.sleep(self.random.random() * 0.02)
 
-    def _connect(self, term: Term) -> Session:
+    def _connect(self, term: Term, account: str = "guest") -> Session:
         self._sessions += 1
         world = self.world
-        session = Session(f"{self.name}-{self._sessions}", term.node, world.auditor, self.random, world.now_ms, world.log, world.looks)
+        session = Session(f"{self.name}-{self._sessions}", term.node, world.auditor, self.random, world.now_ms, world.log, world.looks, account)
         term.wires.append(session.wire)
         return session
 
@@ -80,7 +80,7 @@ class Client:
             mark = PLAIN if plain else random.choices((PLAIN, POISON, STICKY), (88, 6, 6))[0]
             large = not plain and random.random() < (0.01 if level >= RELIABLE else 0.25 if address == "queue/d" else 0.06)
             size = 1100 + random.randrange(900) if large else 40 + random.randrange(260)
-            session.send(address, level, priority, 0 if plain else self._expires(mark), size, mark, receipt=random.random() < 0.8)
+            session.send(address, level, priority, self._expires(mark), size, mark, receipt=random.random() < 0.8)
 
     def _expires(self, mark: str) -> int:
         random = self.random
@@ -158,6 +158,37 @@ class Founder(Client):
             if session.closed or self.world.founded:
                 return
             await asyncio.sleep(0.010)
+
+
+class Stranger(Client):
+    """Another account, which lays hands on the durable subscriptions: it must get nothing but an ERROR."""
+
+    async def run(self) -> None:
+        while not self.stopping:
+            await asyncio.sleep(self.random.random() * 0.300)
+            term = self.world.serving()
+            if term is not None and self.world.founded:
+                session = self._connect(term, "eve")
+                await self._play(session)
+                await self._leave(session)
+
+    async def _play(self, session: Session) -> None:
+        while not session.connected and not session.closed:
+            await asyncio.sleep(0.005)
+        if session.closed:
+            return
+        name = self.random.choice(list(DURABLES))
+        if self.random.random() < 0.5:
+            session.subscribe(TOPIC, "client", 1, name, then=lambda: self._succeeded(f"consumed from {name}"))
+        else:
+            session.end_subscription(name, lambda: self._succeeded(f"ended {name}"))
+        for _ in range(400):
+            if session.closed:
+                return
+            await asyncio.sleep(0.005)
+
+    def _succeeded(self, what: str) -> None:
+        self.world.strangers.append(what)
 
 
 class Drainer(Client):

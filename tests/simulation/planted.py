@@ -14,6 +14,8 @@ from broker_core.engine import (
     dispatch,
     eligibility,
     engine,
+    expiring,
+    keeping,
     maintenance,
     paging,
     recovery,
@@ -374,7 +376,63 @@ def reply_before_the_queue_is_there(plant: Plant) -> None:
     plant.put(engine, "_HANDLERS", {**engine._HANDLERS, CreateTemporary: lambda _shard, _command: None})
 
 
+def accounts_forgotten(plant: Plant) -> None:
+    """Everybody is taken for the owner of every subscription."""
+    right = engine.Peer
+
+    def peer(number: int, _account: str, *rest: str) -> Any:
+        return right(number, "guest", *rest)
+
+    plant.put(engine, "Peer", peer)
+
+
+def burials_forgotten(plant: Plant) -> None:
+    """What expired for one subscription before a crash is buried again when it expires for another after it."""
+    right = recovery.recover
+
+    def recover(*found: Any) -> Any:
+        recovered = right(*found)
+        for destination in recovered.shard.destinations.values():
+            for lane in destination.lanes:
+                if lane is not None:
+                    lane.buried = Progress()
+        return recovered
+
+    plant.put(term, "recover", recover)
+
+
+def kept_for_one_only(plant: Plant) -> None:
+    """What a lane keeps for all subscriptions that are behind goes when the first has taken it."""
+    right = keeping.refill
+
+    def refill(shard: Any, subscription: Any) -> bool:
+        filled = right(shard, subscription)
+        for cursor in subscription.order:
+            keeping.release(shard, cursor.lane, [position for position in cursor.lane.kept if position < cursor.loaded])
+        return filled
+
+    plant.put(dispatch, "refill", refill)
+
+
+def expiry_ends_with_the_flush(plant: Plant) -> None:
+    """What one flush has no steps left for is taken for ended."""
+    right = expiring._end
+
+    def end(shard: Any, run: Any, steps: int) -> int:
+        left = right(shard, run, steps)
+        for subscription in run.rest:
+            cursor = subscription.cursors[run.lane.index]
+            cursor.progress.settle(run.first, run.last)
+        return max(left, 1)
+
+    plant.put(expiring, "_end", end)
+
+
 BUGS: tuple[Bug, ...] = (
+    accounts_forgotten,
+    burials_forgotten,
+    kept_for_one_only,
+    expiry_ends_with_the_flush,
     browser_consumes,
     browser_shows_what_is_over,
     browser_skips_a_row,

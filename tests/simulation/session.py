@@ -31,8 +31,9 @@ class Session:
     """`log` takes every event, for the trace."""
 
     def __init__(
-        self, name: str, node: Node, auditor: Auditor, random: Random, now: Callable[[], int], log: Callable[[object], None], looks: Looks
-    ) -> None:
+        self, name: str, node: Node, auditor: Auditor, random: Random, now: Callable[[], int], log: Callable[[object], None], looks: Looks,
+        account: str = "guest",
+    ) -> None:  # fmt: skip
         self.name, self._auditor, self._random, self._now, self._log = name, auditor, random, now, log
         self._looks = looks
         self.version = random.choice(("1.1", "1.2", "1.2"))
@@ -55,7 +56,7 @@ class Session:
         """Its temporary destination, by the name it has here; as long as somebody may wait for what comes there."""
         self._parser = Parser(Limits(), SERVER_COMMANDS)
         self.wire = Wire(node, self, random)
-        self._say("CONNECT", [("accept-version", self.version), ("host", "/"), ("login", "guest"), ("passcode", "guest")])
+        self._say("CONNECT", [("accept-version", self.version), ("host", "/"), ("login", account), ("passcode", account)])
 
     def _say(self, command: str, headers: list[tuple[str, str]], body: bytes = b"") -> None:
         self.wire.say(serialise(command, headers, body, self.version))
@@ -164,6 +165,10 @@ class Session:
         subscription.open = False
         self.inbox = [entry for entry in self.inbox if entry[0] is not subscription]
         self._say("UNSUBSCRIBE", [("id", name), self._asks(lambda: self.subscriptions.pop(name) and None)])
+
+    def end_subscription(self, durable: str, then: Callable[[], None]) -> None:
+        """UNSUBSCRIBE for good."""
+        self._say("UNSUBSCRIBE", [("id", "none"), ("durable-subscription-name", durable), self._asks(then)])
 
     def settle(self, at: Subscription, message: Known, headers: dict[str, str], *, accepted: bool, receipt: bool) -> None:
         """ACK or NACK; with ack:client everything before it as well."""

@@ -17,7 +17,7 @@ from broker_core.store import CommitLost
 from broker_core.store.memory import MemoryDatabase
 
 from .audit import RELIABLE, Auditor, Broken
-from .clients import ADDRESSES, Client, Drainer, Founder
+from .clients import ADDRESSES, Client, Drainer, Founder, Stranger
 from .faults import Faults
 from .looks import Looks
 from .loop import VirtualLoop, virtual_time
@@ -73,6 +73,8 @@ class World:
         self.term: Term | None = None
         self.ended = False
         self._found: set[str] = set()
+        self.strangers: list[str] = []
+        """What accounts have done to others' subscriptions."""
         self._digest = hashlib.blake2b(digest_size=16)
         self._stores = self.random("stores")
         self.events: list[object] | None = None
@@ -121,7 +123,7 @@ class World:
 
     async def play(self) -> None:
         serving = asyncio.create_task(self._serve())
-        clients = [Founder(self, "f"), *(Client(self, f"c{number}") for number in range(5))]
+        clients = [Founder(self, "f"), Stranger(self, "e"), *(Client(self, f"c{number}") for number in range(5))]
         clients += [Requester(self, "q1"), Requester(self, "q2"), Responder(self, "r")]
         playing = [asyncio.create_task(client.run()) for client in clients]
         troubling = asyncio.create_task(self.faults.run())
@@ -153,6 +155,8 @@ class World:
             for task in tasks:
                 if task.done():
                     task.result()
+            if self.strangers:
+                raise Broken(f"an account {self.strangers[0]}, which is another's")
             if self.loop.failures:
                 raise self.loop.failures[0]
             if holds():
