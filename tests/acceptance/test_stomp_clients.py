@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import datetime as dt
 import inspect
-import ipaddress
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -12,13 +10,10 @@ from pathlib import Path
 from types import ModuleType
 
 import pytest
-from cryptography import x509
-from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.x509.oid import NameOID
 
 from tests.acceptance.programs import Playing, play, played
 from tests.acceptance.stomp_py import queues, requests, topics, transactions
+from tests.support.certificates import certificate
 from tests.support.service import REPOSITORY, Service
 
 DEBIAN = Path("/usr/bin/python3")
@@ -73,25 +68,6 @@ def test_a_stomp_py_application_works(playing: Playing, version: str, scenario: 
 def test_the_client_of_debian_is_tried_too() -> None:
     if str(DEBIAN) not in dict(CLIENTS):
         pytest.skip(f"{DEBIAN} has no stomp.py, so only the newest is tried (Debian: python3-stomp)")
-
-
-def certificate(folder: Path) -> tuple[Path, Path]:
-    """A self-signed certificate for 127.0.0.1 and its key."""
-    key = ec.generate_private_key(ec.SECP256R1())
-    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "127.0.0.1")])
-    now = dt.datetime.now(dt.UTC)
-    signed = (
-        x509.CertificateBuilder()
-        .subject_name(name).issuer_name(name).public_key(key.public_key()).serial_number(x509.random_serial_number())
-        .not_valid_before(now - dt.timedelta(hours=1)).not_valid_after(now + dt.timedelta(days=1))
-        .add_extension(x509.SubjectAlternativeName([x509.IPAddress(ipaddress.ip_address("127.0.0.1"))]), critical=False)
-        .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
-        .sign(key, hashes.SHA256())
-    )  # fmt: skip
-    certificate_file, key_file = folder / "certificate.pem", folder / "key.pem"
-    certificate_file.write_bytes(signed.public_bytes(serialization.Encoding.PEM))
-    key_file.write_bytes(key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()))
-    return certificate_file, key_file
 
 
 def test_tls_and_a_short_way_to_the_dead_message_queue(tmp_path: Path) -> None:

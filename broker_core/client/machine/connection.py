@@ -167,18 +167,11 @@ class ConnectionMachine:
         self.epoch += 1
         self.trouble = error
         again = self.phase is not Phase.LEAVING and self.settings.reconnect_enabled and self.opened.is_settled
-        awaited, self._awaited = list(self._awaited.values()), {}
-        self._out.clear()
-        self.out_octets = 0
         self._reader = Reader()
         self.has_more = False
         for session in self.sessions.values():
             session.connection_lost(error)
-        for confirmation in awaited:
-            if confirmation.error is None:
-                confirmation.error = JMSException(f"{error.reason}; {confirmation.doubt}", CONNECTION_LOST)
-                confirmation.error.__cause__ = error
-            self._settled(confirmation, confirmation.error)
+        self._silence(error)
         if again or not self.opened.is_settled:
             self.phase = Phase.WAITING
             self.failure = None
@@ -195,10 +188,21 @@ class ConnectionMachine:
             self.wake_all()
 
     def _close(self, error: JMSException | None) -> None:
+        """For good; without an error, because the application wants it."""
         self.phase = Phase.CLOSED
         self.failure = error
+        self._silence(error or JMSException("the connection was closed", CONNECTION_LOST))
+
+    def _silence(self, error: JMSException) -> None:
+        """Nothing is said any more, and no answer comes."""
         self._out.clear()
         self.out_octets = 0
+        awaited, self._awaited = list(self._awaited.values()), {}
+        for confirmation in awaited:
+            if confirmation.error is None:
+                confirmation.error = JMSException(f"{error.reason}; {confirmation.doubt}", CONNECTION_LOST)
+                confirmation.error.__cause__ = error
+            self._settled(confirmation, confirmation.error)
 
     # -- what the broker says -----------------------------------------------------------------------------------------------------------
     def _control(self, frame: Frame, now: int) -> None:
