@@ -14,7 +14,7 @@ from typing import Any, Self
 from .connection import Connection
 from .exceptions import JMSException
 from .machine import Address, Addresses, ConnectionMachine
-from .settings import PROFILES, AddressListBehavior, Profile, Settings
+from .settings import PROFILES, Profile, Settings
 from .sockets import Socket
 
 
@@ -80,8 +80,6 @@ class ConnectionFactory(Settings):
             return f"consumer_flow_threshold is {self.consumer_flow_threshold}: it must be more than 0 and at most 100 percent"
         if self.address_list_iterations == 0:
             return "address_list_iterations is 0: use 1, or -1 for ever"
-        if not isinstance(self.address_list_behavior, AddressListBehavior):
-            return f"address_list_behavior is {self.address_list_behavior!r}: it must be AddressListBehavior.PRIORITY or RANDOM"
         for name in ("reconnect_interval", "socket_connect_timeout", "ping_interval", "ack_timeout", "connection_flow_count", "connection_flow_limit"):
             if getattr(self, name) < 0:
                 return f"{name} is {getattr(self, name)}: it must not be negative"

@@ -411,7 +411,7 @@ def test_a_broker_whose_certificate_is_not_trusted_is_not_spoken_to_unless_told(
     [
         ({"override_priority": 10}, "from 0 to 9"), ({"consumer_flow_threshold": 0}, "at most 100 percent"),
         ({"address_list_iterations": 0}, "-1 for ever"), ({"ping_interval": -1}, "must not be negative"),
-        ({"nonpersistent_reliability": Reliability.ASSURED}, "a level of persistent messages"), ({"address_list_behavior": "FIRST"}, "PRIORITY or RANDOM"),
+        ({"nonpersistent_reliability": Reliability.ASSURED}, "a level of persistent messages"),
     ],
 )  # fmt: skip
 def test_a_factory_that_is_not_usable_says_why(settings: dict[str, Any], sentence: str) -> None:

@@ -31,7 +31,7 @@ class Addresses:
         addresses = [_address(text.strip()) for text in texts]
         if not addresses:
             raise JMSException("the address list is empty: name a broker, as in stomp://127.0.0.1:61613")
-        first = start % len(addresses) if settings.address_list_behavior is AddressListBehavior.RANDOM else 0
+        first = start % len(addresses) if settings.address_list_behavior == AddressListBehavior.RANDOM else 0
         self._addresses = addresses[first:] + addresses[:first]
         self._settings = settings
         self._reached: Address | None = None
