@@ -52,12 +52,14 @@ def statistics(shard: Shard) -> list[DestinationStatistics]:
     for destination in watched:
         if destination.number not in shard.numbered:
             continue
-        row = _describe(destination)
-        if row.depth and row.oldest_at is None:
+        depths = [subscription.depth for subscription in destination.subscriptions]
+        slowest = destination.subscriptions[depths.index(max(depths))] if depths else None
+        row = _describe(destination, sum(depths), slowest)
+        if slowest is not None and row.depth and row.oldest_at is None:
             shard.watched[destination] = None
             if heads < HEADS:
                 heads += 1
-                for cursor in _slowest(destination).order:
+                for cursor in slowest.order:
                     want_head(shard, cursor)
         rows.append(row)
         if destination.owner is not None:
@@ -65,13 +67,14 @@ def statistics(shard: Shard) -> list[DestinationStatistics]:
     return rows
 
 
-def _describe(d: Destination) -> DestinationStatistics:
+def _describe(d: Destination, depth: int, slowest: Subscription | None) -> DestinationStatistics:
+    """Of a topic the subscription that holds most holds the oldest message, too."""
     return DestinationStatistics(
         destination=d.number,
         address=d.address,
         state=d.state,
         automatic=d.automatic,
-        depth=d.depth,
+        depth=depth,
         octets=d.octets,
         consumers=d.consumers,
         unsettled=sum(s.outstanding for s in d.subscriptions),
@@ -80,24 +83,17 @@ def _describe(d: Destination) -> DestinationStatistics:
         dead=d.dead,
         expired=d.expired,
         redelivered=d.redelivered,
-        oldest_at=_oldest_at(d),
+        oldest_at=None if slowest is None else _oldest_at(slowest),
     )
 
 
-def _slowest(destination: Destination) -> Subscription:
-    """Of a topic's subscriptions the one that holds most, and with it the oldest message."""
-    subscriptions = destination.subscriptions
-    return subscriptions[0] if len(subscriptions) == 1 else max(subscriptions, key=lambda subscription: subscription.depth)
-
-
-def _oldest_at(destination: Destination) -> int | None:
+def _oldest_at(subscription: Subscription) -> int | None:
     """Of what is in memory; exact, since the oldest message is in memory unless nobody consumes and it was never read."""
     ages = []
-    for subscription in (_slowest(destination),) if destination.subscriptions else ():
-        for link in subscription.links.values():
-            ages += [message.accepted_at for message in list(link.unsettled.values())[:1]]
-        for cursor in subscription.order:
-            ages += [message.accepted_at for message in _heads(cursor)]
+    for link in subscription.links.values():
+        ages += [message.accepted_at for message in list(link.unsettled.values())[:1]]
+    for cursor in subscription.order:
+        ages += [message.accepted_at for message in _heads(cursor)]
     return min(ages, default=None)
 
 

@@ -285,9 +285,18 @@ class Subscription:
 
     @property
     def depth(self) -> int:
-        return sum(cursor.depth for cursor in self.order)
+        depth = 0
+        for cursor in self.order:  # asked of thousands of subscriptions a second: as Cursor.depth, without a call for each
+            progress = cursor.progress
+            depth += cursor.lane.tail - progress.floor - progress.ahead
+        return depth
 
     @property
     def outstanding(self) -> int:
         """Delivered and not settled, what transactions hold included."""
-        return sum(len(link.unsettled) for link in self.links.values()) + sum(len(cursor.reserved) for cursor in self.order)
+        outstanding = 0
+        for link in self.links.values():
+            outstanding += len(link.unsettled)
+        for cursor in self.order:
+            outstanding += len(cursor.reserved)
+        return outstanding
