@@ -88,7 +88,8 @@ class BrokerConfig:
     reached it gets nothing more until a quarter is settled."""
 
     connection_temporaries_max: int = _number(1_000, 1, 1_000_000)
-    """Temporary destinations of one connection, each about 5 KiB of memory with its consumer: 5 MiB. Those that nobody consumes any more make room for new ones."""
+    """Temporary destinations of one connection, each about 5 KiB of memory with its consumer: 5 MiB. Those that nobody consumes any more
+    make room for new ones."""
 
     # -- messages -------------------------------------------------------------------------------------------------------------------
     message_octets_max: int = _number(100 * MIB, KIB, GIB)
