@@ -109,6 +109,8 @@ def _foremost(_: Shard, subscription: Subscription) -> Cursor | None:
                 found = cursor
         elif cursor.is_behind:
             foremost = cursor.priority
+            if not subscription.durable:  # what it gets of one producer and mode may lie in both lanes (topics.publish)
+                return None
     return found
 
 

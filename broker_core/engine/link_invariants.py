@@ -50,7 +50,8 @@ def check_links(shard: Shard, subscription: Subscription) -> None:
         return
     if any(_may_receive(shard, link) and is_eligible(link) for link in subscription.links.values() if link.source is subscription):
         read = max((cursor.priority for cursor in subscription.order if cursor.is_behind and not cursor.deliverable), default=-1)
-        waiting = [lane_name(cursor) for cursor in subscription.order if cursor.deliverable and cursor.priority >= read]
+        least = read if subscription.durable else read + 1
+        waiting = [lane_name(cursor) for cursor in subscription.order if cursor.deliverable and cursor.priority >= least]
         assert not waiting, f"{waiting} could be delivered and were not"
 
 

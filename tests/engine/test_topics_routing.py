@@ -8,7 +8,7 @@ import pytest
 
 from broker_core.engine import commands as c
 from broker_core.engine.effects import Outcome
-from broker_core.engine.message import Encoding, Header, Message
+from broker_core.engine.message import STORED, Encoding, Header, Message
 from broker_core.engine.properties import Properties, takes
 from broker_core.engine.routes import Routes
 from broker_core.engine.selector import compile_selector
@@ -144,7 +144,7 @@ def test_what_expired_before_it_came_dies_only_for_those_who_take_it() -> None:
 
 # -- any order of things ------------------------------------------------------------------------------------------------------------------
 class Naive:
-    """What each subscription must get: all it takes of what was sent while it was there, each lane in order."""
+    """What each subscription must get: all it takes of what was sent while it was there, each mode in order."""
 
     def __init__(self, wanted: Filter, durable: bool) -> None:
         self.wanted, self.durable = wanted, durable
@@ -174,7 +174,7 @@ def test_each_subscription_gets_what_it_takes_in_order_however_batches_and_consu
             takers = [naive for naive in all_of.values() if takes(naive.wanted, properties)]
             b.apply(c.Send(1, None, TOPIC, sent))
             for naive in takers:
-                naive.owed.append(f"{sent.header.lane} m{step}")
+                naive.owed.append(f"{kind(sent)} m{step}")
         elif choice < 0.6 and there is None:
             wanted = filter_of(random.choice(("", "", "n = 1", "n = 2", "JMSPriority > 5", "m IS NULL")))
             all_of[name] = Naive(wanted, random.random() < 0.6)
@@ -200,11 +200,16 @@ def test_each_subscription_gets_what_it_takes_in_order_however_batches_and_consu
             collect(b, all_of)
     for name, naive in all_of.items():
         assert sorted(naive.got) == sorted(naive.owed), name
-        for lane in {each.split()[0] for each in naive.owed}:
-            came = [m for m in naive.first if m.startswith(f"{lane} ")]
+        for mode in {each.split()[0] for each in naive.owed}:
+            came = [m for m in naive.first if m.startswith(f"{mode} ")]
             assert came == [m for m in naive.owed if m in came], name
     b.flush(report=True)
     assert (b.depth(TOPIC), b.destination(TOPIC).octets, b.engine.shard.memory) == (0, 0, 0)
+
+
+def kind(message: Message) -> str:
+    """What has an order of its own: priority and delivery mode."""
+    return f"{message.header.priority}{'p' if message.header.reliability >= STORED else 'n'}"
 
 
 def attach(b: Bench, name: str, link: int, naive: Naive, random: Random) -> None:
@@ -218,7 +223,7 @@ def collect(b: Bench, all_of: dict[str, Naive]) -> None:
         link = b.engine.shard.links.get(100 + int(name[1:]))
         if link is not None and link.unsettled:
             for held in link.unsettled.values():
-                naive.got.append(f"{held.header.lane} {b.body(held)}")
+                naive.got.append(f"{kind(held)} {b.body(held)}")
                 naive.first += [] if held.redelivered else naive.got[-1:]
             b.apply(c.Settle(2, link.number, upto=link.tag))
     b.flush()
