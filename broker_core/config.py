@@ -109,6 +109,8 @@ class BrokerConfig:
     and delivery mode in use on its topic: 270 MiB with two of them."""
     topic_subscriptions_max: int = _number(20_000, 1, 10_000_000)
     """Subscriptions of one topic. What ends or expires for all of them takes tens of milliseconds."""
+    patterns_max: int = _number(1_000, 1, 100_000)
+    """Different patterns of topics subscribed to at once. A new topic is compared with each, at about 1 us: 1 ms."""
     account_subscriptions_max: int = _number(10_000, 1, 10_000_000)
     """Durable subscriptions of one account: five accounts may do so before subscriptions_max is reached."""
     subscription_inactive_days_max: int = _number(0, 0, 36_500)

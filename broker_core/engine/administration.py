@@ -12,10 +12,11 @@ from .address import DEAD_MESSAGE_QUEUE, is_reserved, is_valid
 from .commands import Control, Direction
 from .destination import Destination, Settings
 from .effects import DestinationDestroyed, Detached, Outcome
+from .matching import part, topic_destroyed
 from .message import VOLATILE, Message
 from .expiring import sweep_expired
 from .keeping import bodies_behind
-from .placing import create, define
+from .placing import create, define, why_no_members
 from .refusal import Refusal
 from .registering import forget
 from .scanning import abandon, leave
@@ -69,6 +70,8 @@ def _create(shard: Shard, command: Control) -> Answer:
     if len(shard.destinations) >= shard.limits.destinations_max:
         detail = f"there are {len(shard.destinations)}; destroy some that nobody uses, or restart the nodes with a larger SURETY_DESTINATIONS_MAX"
         raise _Refusal(Refusal.TOO_MANY_DESTINATIONS, detail)
+    if (refusal := why_no_members(shard, address)) is not None:
+        raise _Refusal(refusal, "those that match patterns with which it would begin")
     destination = create(shard, address, _settings(shard.limits.settings, command.arguments), automatic=False)
     return {"destination": destination.number}
 
@@ -100,6 +103,7 @@ def _resume(shard: Shard, command: Control) -> Answer:
     destination = _find(shard, command)
     destination.state &= ~_direction(command)
     for subscription in destination.subscriptions:
+        shard.mark(subscription)
         for link in subscription.links.values():
             feed(shard, link)
     return _changed(shard, destination)
@@ -137,7 +141,7 @@ def _check_seen(destination: Destination, command: Control) -> None:
 def _purge_cursor(shard: Shard, cursor: Cursor) -> int:
     before, tail = cursor.depth, cursor.lane.tail
     subscription = cursor.subscription
-    held = [m for link in subscription.links.values() for m in link.unsettled.values() if m.header.lane == cursor.index]
+    held = [message for message in subscription.delivered() if message.header.lane == cursor.index]
     kept = sorted([*(m.position for m in held), *cursor.reserved, *cursor.accepted])
     if not cursor.stored:
         for message in waiting(cursor):
@@ -180,8 +184,7 @@ def _recount_octets(destination: Destination) -> None:
 
 
 def _held(subscription: Subscription) -> list[Message]:
-    delivered = [message for link in subscription.links.values() for message in link.unsettled.values()]
-    return delivered + [message for cursor in subscription.order for message in cursor.reserved.values()]
+    return [*subscription.delivered(), *(message for cursor in subscription.order for message in cursor.reserved.values())]
 
 
 def _destroy(shard: Shard, command: Control) -> Answer:
@@ -199,6 +202,8 @@ def _destroy(shard: Shard, command: Control) -> Answer:
 def destroy(shard: Shard, destination: Destination) -> None:
     """Its links are detached with a reason; its messages are discarded, never to the dead message queue (checklist item 76)."""
     for subscription in destination.subscriptions:
+        if subscription.wildcard is not None:
+            _take_away(shard, subscription)
         for link in list(subscription.links.values()):
             detail = f"{destination.address} was destroyed"
             shard.batch.outputs.append(Detached(link.peer.number, link.number, Refusal.NO_SUCH_DESTINATION, detail))
@@ -221,7 +226,23 @@ def destroy(shard: Shard, destination: Destination) -> None:
         end_temporary(shard, destination)
         return
     del shard.destinations[destination.address], shard.numbered[destination.number]
+    topic_destroyed(shard, destination)
     shard.batch.definitions.append(DestinationDestroyed(destination.number))
+
+
+def _take_away(shard: Shard, member: Subscription) -> None:
+    """From its wildcard subscription. What consumers hold of the topic is over; they themselves go on with the others."""
+    held = list(member.delivered()) if member.depth else []
+    for message in held:
+        if message.header.lane >= VOLATILE:
+            discard_body(shard, message)
+    for link in member.links.values() if held else ():
+        tags = [tag for tag, message in link.unsettled.items() if message.destination == member.destination.number]
+        link.octets -= sum([link.unsettled.pop(tag).size for tag in tags])
+        link.credit += len(tags) if link.replenish else 0
+        feed(shard, link)
+    part(member)
+    member.links = {}
 
 
 def _expire(shard: Shard, command: Control) -> Answer:
@@ -245,7 +266,7 @@ def _reap(shard: Shard, command: Control) -> Answer:
         passing = destination.automatic if owner is None else destination in owner.deserted
         if not passing or is_reserved(destination.address):
             continue
-        if destination.consumers or destination.depth or any(group.durables for group in destination.routes.groups.values()):
+        if destination.depth or destination.is_asked_for:
             destination.idle_since = shard.now
         elif shard.now - destination.idle_since >= shard.limits.reap_ms and len(reaped) < REAP_MAX:
             reaped.append(destination.address)
@@ -258,7 +279,7 @@ def _end_inactive(shard: Shard) -> int:
     if not limit:
         return 0
     before = shard.now - limit
-    inactive = (s for s in shard.subscriptions.values() if s.name and s.durable and not s.links and s.idle_since <= before)
+    inactive = (s for s in shard.subscriptions.values() if s.name and s.durable and s.wildcard is None and not s.links and s.idle_since <= before)
     ended = list(islice(inactive, REAP_MAX))
     for subscription in ended:
         end(shard, subscription)

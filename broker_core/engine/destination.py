@@ -183,5 +183,10 @@ class Destination:
         return sum(subscription.depth for subscription in self.subscriptions)
 
     @property
+    def is_asked_for(self) -> bool:
+        """Somebody consumes from it, or has a durable subscription; whoever asked for a pattern that it matches has not asked for it."""
+        return any(s.wildcard is None and (s.links or (s.durable and self.is_topic)) for s in self.subscriptions)
+
+    @property
     def consumers(self) -> int:
         return sum(len(subscription.links) for subscription in self.subscriptions)

@@ -22,11 +22,17 @@ from .settlement import acknowledge
 from .shard import Shard
 from .subscription import Cursor, Subscription
 from .waiting import forget_stale, withdraw
+from .wildcard import WildcardSubscription
 
 
 def dispatch(shard: Shard, subscription: Subscription) -> None:
     """Serve hungry links in turn."""
     if subscription.destination.state & Direction.CONSUMERS:
+        return
+    if subscription.wildcard is not None:
+        subscription.wildcard.supplied[subscription] = None
+        subscription.destination.idle_since = shard.now
+        shard.mark(subscription.wildcard)
         return
     if subscription.selections:
         _dispatch_among(shard, subscription)
@@ -89,7 +95,8 @@ def _room(shard: Shard, link: Link) -> int:
 
 def _first_of(source: Subscription | Selection) -> Callable[[Shard, Any], Cursor | Scan | None]:
     """What says where the message is that leaves next."""
-    return _foremost if source.__class__ is Subscription else foremost
+    kind = source.__class__
+    return _foremost if kind is Subscription else foremost if kind is Selection else _of_members
 
 
 def _foremost(_: Shard, subscription: Subscription) -> Cursor | None:
@@ -112,6 +119,25 @@ def _foremost(_: Shard, subscription: Subscription) -> Cursor | None:
             if not subscription.durable:  # what it gets of one producer and mode may lie in both lanes (topics.publish)
                 return None
     return found
+
+
+def _of_members(shard: Shard, subscription: WildcardSubscription) -> Cursor | None:
+    """The same of the member whose turn it is. Whoever has been served goes behind the others, so that all get on, however little room consumers have;
+    who has nothing is not looked at again before something comes."""
+    supplied = subscription.supplied
+    while supplied:
+        member = next(iter(supplied))
+        cursor = None
+        if not member.destination.state & Direction.CONSUMERS:
+            if shard.keeping:
+                refill(shard, member)
+            cursor = _foremost(shard, member)
+        if cursor is not None:
+            supplied.move_to_end(member)
+            shard.batch.served[member] = None
+            return cursor
+        del supplied[member]
+    return None
 
 
 def _deliver(shard: Shard, link: Link, place: Cursor | Scan, count: int) -> None:

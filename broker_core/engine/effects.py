@@ -126,6 +126,8 @@ class SubscriptionDefined:
     """Its owner; empty: built in."""
     idle_since: int = 0
     """As the last checkpoint knew it, in ms; 0: it had a consumer then. Told at recovery only."""
+    pattern: str = ""
+    """Of a wildcard subscription, whose destination is 0: an address of topics with wildcards. Others of this client and name are its members."""
 
 
 @dataclass(slots=True)

@@ -98,11 +98,14 @@ class Engine:
                 dispatch(shard, subscription)
             settle_accepted(shard)
             marked += dirty
+        marked += batch.served
         _record_lanes(shard)
         rows = statistics(shard) if report else []
         for subscription in marked:
             want_pages(shard, subscription)
             want(shard, subscription)
+            if subscription.wildcard is not None:
+                subscription.wildcard.look_at(subscription)
             for link in subscription.links.values() if subscription.draining else ():
                 if link.drain:
                     drain(shard, link)

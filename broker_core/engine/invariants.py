@@ -21,6 +21,7 @@ from .subscription import Cursor
 from .temporary_invariants import check_temporaries, check_temporary
 from .topic_invariants import check_lanes, check_routes, check_subscriptions
 from .waiting import waiting as in_memory
+from .wildcard_invariants import check_patterns
 
 
 Waiting = dict[Cursor | Lane, dict[int, list[Message]]]
@@ -41,7 +42,8 @@ def check(engine: Engine) -> None:
         complete = True
         for subscription in destination.subscriptions:
             assert shard.subscriptions.get(subscription.number) is subscription, f"subscription {subscription.number} is not registered"
-            check_links(shard, subscription)
+            if subscription.wildcard is None:
+                check_links(shard, subscription)
             memory += check_selections(shard, subscription)
             for cursor in subscription.order:
                 places = _check_places(cursor)
@@ -61,6 +63,7 @@ def check(engine: Engine) -> None:
     check_peers(shard)
     check_browsers(shard)
     check_temporaries(shard)
+    check_patterns(shard)
     transacted = sum(transaction.octets for peer in shard.peers.values() for transaction in peer.transactions.values())
     check_subscriptions(shard)
     assert shard.transacted == transacted, f"transactions are said to hold {shard.transacted} octets, they hold {transacted}"
@@ -73,8 +76,7 @@ def _places(cursor: Cursor) -> Iterator[tuple[str, Message]]:
     yield from (("missing", message) for message in cursor.missing.values())
     yield from (("delayed", message) for message in cursor.delayed.values())
     yield from (("reserved", message) for message in cursor.reserved.values())
-    for link in cursor.subscription.links.values():
-        yield from ((f"outstanding on link {link.number}", m) for m in link.unsettled.values() if m.header.lane == cursor.index)
+    yield from (("outstanding", message) for message in cursor.subscription.delivered() if message.header.lane == cursor.index)
 
 
 def _check_places(cursor: Cursor) -> dict[int, Message]:

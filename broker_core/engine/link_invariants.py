@@ -43,16 +43,21 @@ def check_links(shard: Shard, subscription: Subscription) -> None:
         assert len(link.unsettled) <= shard.limits.link_unsettled, f"link {number} holds {len(link.unsettled)} deliveries"
         assert list(link.unsettled) == sorted(link.unsettled), f"deliveries of link {number} are out of order"
         for message in link.unsettled.values():
-            cursor = subscription.cursors[message.header.lane]
-            assert cursor is not None
+            cursor = subscription.cursor_of(message)
+            assert cursor is not None, f"link {number} holds a message of a topic that is gone"
             assert not cursor.durable or message.position <= cursor.offered, f"{message.position} of {lane_name(cursor)} left and was not offered"
-    if subscription.destination.state & Direction.CONSUMERS:
-        return
     if any(_may_receive(shard, link) and is_eligible(link) for link in subscription.links.values() if link.source is subscription):
-        read = max((cursor.priority for cursor in subscription.order if cursor.is_behind and not cursor.deliverable), default=-1)
-        least = read if subscription.durable else read + 1
-        waiting = [lane_name(cursor) for cursor in subscription.order if cursor.deliverable and cursor.priority >= least]
+        waiting = [lane_name(cursor) for part in subscription.parts() for cursor in deliverable(part)]
         assert not waiting, f"{waiting} could be delivered and were not"
+
+
+def deliverable(subscription: Subscription) -> list[Cursor]:
+    """Where something waits for nothing but a link with room."""
+    if subscription.destination.state & Direction.CONSUMERS:
+        return []
+    read = max((cursor.priority for cursor in subscription.order if cursor.is_behind and not cursor.deliverable), default=-1)
+    least = read if subscription.durable else read + 1
+    return [cursor for cursor in subscription.order if cursor.deliverable and cursor.priority >= least]
 
 
 def _tiers(subscription: Subscription) -> list[Tier]:

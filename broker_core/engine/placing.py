@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from .accounting import discard_body, settle_now
-from .address import is_reserved, is_temporary, is_valid
+from .address import is_reserved, is_temporary, is_topic, is_valid
 from .destination import Destination, Lane, Settings
 from .effects import DestinationDefined, Outcome
 from .keeping import spill
+from .matching import topic_created, would_join
 from .message import VOLATILE, Message, Reliability
 from .refusal import Refusal
 from .registering import begin
@@ -29,7 +30,16 @@ def why_not_create(shard: Shard, peer: int, address: str) -> Refusal | None:
         return Refusal.NO_SUCH_DESTINATION
     if len(shard.destinations) >= shard.limits.destinations_max:
         return Refusal.TOO_MANY_DESTINATIONS
-    return None
+    return why_no_members(shard, address)
+
+
+def why_no_members(shard: Shard, address: str) -> Refusal | None:
+    """Why those who subscribed to patterns that it matches could not have the new destination; None: they could."""
+    if not shard.patterns or not is_topic(address):
+        return None
+    limits, members = shard.limits, would_join(shard, address)
+    too_many = members > limits.topic_subscriptions_max or shard.topic_subscriptions + members > limits.subscriptions_max
+    return Refusal.TOO_MANY_SUBSCRIPTIONS if too_many and members else None
 
 
 def obtain(shard: Shard, peer: int, address: str) -> Destination:
@@ -48,9 +58,10 @@ def create(shard: Shard, address: str, settings: Settings, *, automatic: bool) -
     shard.destinations[address] = shard.numbered[destination.number] = destination
     shard.watched[destination] = None
     define(shard, destination)
-    if not destination.is_topic:
-        shard.last_subscription += 1
-        begin(shard, Subscription(shard.last_subscription, destination))
+    if destination.is_topic:
+        topic_created(shard, destination)
+    else:
+        begin(shard, Subscription(shard.next_subscription(durable=True), destination))
     return destination
 
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 
 from .address import DEAD_MESSAGE_QUEUE
 from .destination import Destination, Lane, Settings
-from .effects import Outcome
+from .effects import Outcome, SubscriptionDefined
 from .engine import Engine
 from .limits import Limits
+from .matching import adopt, register_wildcard
 from .message import PRIORITIES
 from .placing import create, open_lane
 from .recovered import LedgerRow, Recovered
@@ -15,6 +16,7 @@ from .selector import compile_selector
 from .shard import Decode, Shard, nothing
 from .registering import register
 from .subscription import Cursor, Filter, Subscription
+from .wildcard import WildcardSubscription
 
 SEQUENCES_SKIPPED = 1 << 24
 """Volatile messages since the last durable mark had sequences, too, and message-ids made of them: none is given out a second time. A checkpoint a
@@ -56,16 +58,30 @@ def _define(shard: Shard, found: Recovered) -> None:
         destination = Destination(row.destination, row.address, row.created_at, row.automatic, settings)
         destination.state = row.state
         shard.destinations[row.address] = shard.numbered[row.destination] = destination
-    for entry in found.subscriptions:
-        if destination := shard.numbered.get(entry.destination):  # type: ignore[assignment]
-            selector = compile_selector(entry.selector, coerce=True) if entry.selector else None
-            wanted = Filter(selector, entry.client_id if entry.no_local else "")
-            subscription = Subscription(
-                entry.subscription, destination, entry.name, entry.client_id, entry.account, shared=entry.shared, wanted=wanted
-            )
-            subscription.idle_since = entry.idle_since
-            register(shard, subscription)
+    for entry in sorted(found.subscriptions, key=lambda entry: not entry.pattern):  # wildcard subscriptions first, then their members
+        _define_subscription(shard, entry)
     shard.last_destination, shard.last_subscription = found.last_destination, found.last_subscription
+
+
+def _define_subscription(shard: Shard, entry: SubscriptionDefined) -> None:
+    selector = compile_selector(entry.selector, coerce=True) if entry.selector else None
+    wanted = Filter(selector, entry.client_id if entry.no_local else "")
+    if entry.pattern:
+        wildcard = WildcardSubscription(
+            entry.subscription, entry.pattern, entry.name, entry.client_id, entry.account, shared=entry.shared, wanted=wanted
+        )  # fmt: skip
+        wildcard.idle_since = entry.idle_since
+        register_wildcard(shard, wildcard)
+        return
+    destination = shard.numbered.get(entry.destination)
+    if destination is None:
+        return
+    subscription = Subscription(entry.subscription, destination, entry.name, entry.client_id, entry.account, shared=entry.shared, wanted=wanted)
+    subscription.idle_since = entry.idle_since
+    named = shard.named.get((entry.client_id, entry.name)) if entry.name else None
+    if isinstance(named, WildcardSubscription):
+        adopt(named, subscription)
+    register(shard, subscription)
 
 
 def _restore_checkpoint(shard: Shard, found: Recovered) -> None:

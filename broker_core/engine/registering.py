@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from .destination import Destination
 from .effects import Outcome, SubscriptionDefined
 from .shard import Shard
 from .subscription import Subscription
@@ -24,29 +25,37 @@ def begin(shard: Shard, subscription: Subscription) -> None:
 
 def definition(subscription: Subscription) -> SubscriptionDefined:
     selector = subscription.wanted.selector
+    destination = subscription.destination
     return SubscriptionDefined(
-        subscription.number, subscription.destination.number, subscription.name, subscription.client_id, subscription.shared,
-        selector.text if selector else "", bool(subscription.wanted.sender), subscription.account,
+        subscription.number, destination.number, subscription.name, subscription.client_id, subscription.shared,
+        selector.text if selector else "", bool(subscription.wanted.sender), subscription.account, pattern="" if destination.number else destination.address,
     )  # fmt: skip
 
 
 def register(shard: Shard, subscription: Subscription) -> None:
-    """Make it known to its destination and to the shard."""
+    """Make it known to the shard, and to its destination: a wildcard subscription has none, its members do."""
     destination = subscription.destination
-    destination.join(subscription)
     shard.subscriptions[subscription.number] = subscription
+    if destination.number:
+        _join(subscription, destination)
+    if not destination.is_topic:
+        return
+    shard.topic_subscriptions += 1
+    if subscription.durable:
+        shard.durables[subscription.account] += 1
+    if subscription.name and subscription.wildcard is None:
+        shard.named[subscription.client_id, subscription.name] = subscription
+
+
+def _join(subscription: Subscription, destination: Destination) -> None:
+    destination.join(subscription)
     for lane in destination.lanes:
         if lane is not None:
             subscription.cursor(lane)
     if not destination.is_topic:
         destination.receivers.append(subscription)
-        return
-    destination.routes.join(subscription)
-    shard.topic_subscriptions += 1
-    if subscription.durable:
-        shard.durables[subscription.account] += 1
-    if subscription.name:
-        shard.named[subscription.client_id, subscription.name] = subscription
+    else:
+        destination.routes.join(subscription)
 
 
 def forget(shard: Shard, subscription: Subscription) -> None:
@@ -60,5 +69,5 @@ def forget(shard: Shard, subscription: Subscription) -> None:
         shard.durables[subscription.account] -= 1
         if not shard.durables[subscription.account]:
             del shard.durables[subscription.account]
-    if subscription.name:
+    if subscription.name and subscription.wildcard is None:
         del shard.named[subscription.client_id, subscription.name]

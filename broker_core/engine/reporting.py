@@ -90,7 +90,7 @@ def _describe(d: Destination, depth: int, slowest: Subscription | None) -> Desti
 def _oldest_at(subscription: Subscription) -> int | None:
     """Of what is in memory; exact, since the oldest message is in memory unless nobody consumes and it was never read."""
     ages = []
-    for link in subscription.links.values():
+    for link in subscription.links.values() if subscription.wildcard is None else ():
         ages += [message.accepted_at for message in list(link.unsettled.values())[:1]]
     for cursor in subscription.order:
         ages += [message.accepted_at for message in _heads(cursor)]

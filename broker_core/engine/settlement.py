@@ -14,6 +14,7 @@ from .refusal import Refusal
 from .shard import Shard
 from .subscription import Cursor, Subscription
 from .waiting import offer, put_back
+from .wildcard import WildcardSubscription
 
 
 def settle(shard: Shard, command: Settle) -> None:
@@ -60,6 +61,8 @@ def feed(shard: Shard, link: Link) -> None:
 
 def acknowledge(shard: Shard, subscription: Subscription, messages: list[Message]) -> int:
     """Collect the positions; flush marks them in bulk. Returns the octets of the messages."""
+    if subscription.__class__ is WildcardSubscription:
+        return sum([acknowledge(shard, member, run) for member, run in subscription.by_member(messages)])
     octets = volatile = 0
     header = cursor = None
     for message in messages:
@@ -110,7 +113,7 @@ def settle_accepted(shard: Shard) -> None:
 
 def give_up(shard: Shard, subscription: Subscription, message: Message, outcome: Outcome) -> None:
     """The message was delivered and not consumed."""
-    cursor = subscription.cursors[message.header.lane]
+    cursor = subscription.cursor_of(message)
     assert cursor is not None
     if outcome is Outcome.RELEASED:
         come_back(shard, cursor, message)
@@ -182,7 +185,7 @@ def come_back(shard: Shard, cursor: Cursor, message: Message) -> None:
 def release_all(shard: Shard, link: Link) -> None:
     """The link is gone: all it held comes back, none of it counted as a failure (R9)."""
     for message in link.unsettled.values():
-        cursor = link.subscription.cursors[message.header.lane]
+        cursor = link.subscription.cursor_of(message)
         assert cursor is not None
         come_back(shard, cursor, message)
     link.unsettled = {}

@@ -15,6 +15,7 @@ from .link import Link, Peer
 from .message import VOLATILE, Header, Message
 from .segments import LaneKey, Segments
 from .subscription import Cursor, Subscription
+from .wildcard import Matches
 
 if TYPE_CHECKING:
     from .expiring import Run
@@ -45,6 +46,7 @@ class Batch:
         "outputs",
         "published",
         "reads",
+        "served",
         "settled",
         "settling",
         "spilled",
@@ -74,6 +76,8 @@ class Batch:
         """Large bodies that no commit named nor will."""
         self.dirty: dict[Subscription, None] = {}
         """Subscriptions to dispatch."""
+        self.served: dict[Subscription, None] = {}
+        """Members of wildcard subscriptions that were delivered from."""
         self.touched: dict[Destination, None] = {}
         """Destinations whose octets may have changed."""
         self.synchronous = False
@@ -151,6 +155,7 @@ class Shard:
         "last_destination",
         "last_subscription",
         "last_temporary",
+        "last_volatile",
         "left",
         "limits",
         "links",
@@ -159,6 +164,7 @@ class Shard:
         "named",
         "now",
         "numbered",
+        "patterns",
         "peers",
         "pinned",
         "presettled",
@@ -192,7 +198,7 @@ class Shard:
         self.now = 0
         self.sequence = 0
         self.commit_number = 0
-        self.last_destination = self.last_subscription = self.last_temporary = 0
+        self.last_destination = self.last_subscription = self.last_temporary = self.last_volatile = 0
         self.destinations: dict[str, Destination] = {}
         """By address."""
         self.numbered: dict[int, Destination] = {}
@@ -200,6 +206,8 @@ class Shard:
         self.peers: dict[int, Peer] = {}
         self.named: dict[tuple[str, str], Subscription] = {}
         """Of topics, by client identifier (empty: of no client) and name."""
+        self.patterns: dict[str, Matches] = {}
+        """Of topics, that somebody has subscribed to."""
         self.topic_subscriptions = 0
         self.durables: Counter[str] = Counter()
         """Durable subscriptions of topics, by account."""
@@ -262,6 +270,14 @@ class Shard:
         """Temporary destinations that operators were told of."""
         self.unlisted: list[int] = []
         """Those of them that have ended since."""
+
+    def next_subscription(self, *, durable: bool) -> int:
+        """A number. Only those of durable ones are stored, in 32 bits, and never given again; others count down from -1."""
+        if durable:
+            self.last_subscription += 1
+            return self.last_subscription
+        self.last_volatile += 1
+        return -self.last_volatile
 
     def next_read(self) -> int:
         self.read_number += 1

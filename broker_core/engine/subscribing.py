@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from typing import Any
+
 from . import browsing
 from .accounting import empty, give_back_octets
 from .address import is_temporary, is_topic
@@ -11,6 +14,8 @@ from .dispatch import settle_presettled
 from .eligibility import admit, dismiss
 from .effects import Confirmed, Refused, SubscriptionDestroyed
 from .link import Link, Peer
+from .matching import begin_wildcard, end_wildcard, forget_unused, matches_of, part
+from .pattern import has_wildcards, problem
 from .placing import obtain, why_not_create
 from .refusal import Refusal
 from .registering import begin, definition, forget
@@ -20,6 +25,7 @@ from .shard import Shard
 from .subscription import Subscription
 from .temporary import is_own
 from .topics import leave_out
+from .wildcard import WildcardSubscription
 
 
 # -- links --------------------------------------------------------------------------------------------------------------------------
@@ -29,26 +35,43 @@ def attach(shard: Shard, command: Attach) -> None:
         return  # it was lost while this waited behind a large body: there is nobody to deliver to, and nobody to tell
     refusal, detail = _why_not_attach(shard, peer, command)
     if refusal is not None:
+        forget_unused(shard, command.address)
         shard.batch.outputs.append(Refused(command.peer, command.token, refusal, detail, command.link))
         return
-    destination = obtain(shard, command.peer, command.address)
-    subscription = _subscription(shard, peer, destination, command) if destination.is_topic else destination.subscriptions[0]
+    subscription = _subscription(shard, peer, command) if is_topic(command.address) else _queue(shard, command)
+    destination = subscription.destination
     link = Link(
         command.link, peer, subscription, command.credit, command.replenish, command.presettled, command.exclusive, command.priority
     )  # fmt: skip
-    if destination.is_topic and not subscription.links:
-        destination.routes.activate(subscription)
-        _is_idle_since(shard, subscription, 0)
-    if destination.owner is not None:
-        peer.deserted.pop(destination, None)
+    if not subscription.links:
+        for one in subscription.parts():
+            _occupy(shard, one)
+        if destination.is_topic:
+            _is_idle_since(shard, subscription, 0)
     shard.links[link.number] = peer.links[link.number] = subscription.links[link.number] = link
-    if command.wanted and not destination.is_topic:
+    if command.wanted and not is_topic(command.address):
         join(link, command.wanted)
     admit(subscription, link)
     shard.watched[destination] = None
     feed(shard, link)
     if command.token is not None:
         shard.batch.outputs.append(Confirmed(command.peer, command.token))
+
+
+def _queue(shard: Shard, command: Attach) -> Subscription:
+    return obtain(shard, command.peer, command.address).subscriptions[0]
+
+
+def _occupy(shard: Shard, subscription: Subscription) -> None:
+    """It gets its first consumer."""
+    destination = subscription.destination
+    if destination.is_topic:
+        subscription.idle_since = 0
+        destination.routes.activate(subscription)
+    if destination.owner is not None:
+        destination.owner.deserted.pop(destination, None)
+    if subscription.wildcard is not None and subscription.depth:
+        shard.mark(subscription)
 
 
 def _why_not_attach(shard: Shard, peer: Peer, command: Attach) -> tuple[Refusal | None, str]:
@@ -60,6 +83,10 @@ def _why_not_attach(shard: Shard, peer: Peer, command: Attach) -> tuple[Refusal 
         return Refusal.NOT_THE_OWNER, address
     if is_temporary(address) and command.durable:
         return Refusal.NOT_DURABLE, address
+    if has_wildcards(address):
+        if sentence := problem(address):
+            return Refusal.INVALID_PATTERN, f"{address}: {sentence}"
+        return _why_not_subscribe(shard, peer, command)
     if address not in shard.destinations and (refusal := why_not_create(shard, command.peer, address)) is not None:
         return refusal, address
     return _why_not_subscribe(shard, peer, command) if is_topic(address) else (None, "")
@@ -92,16 +119,25 @@ def close(shard: Shard, link: Link) -> None:
     shard.watched[destination] = None
     if subscription.links:
         return
+    for one in subscription.parts():
+        _desert(shard, one)
     if destination.is_topic:
+        _is_idle_since(shard, subscription, shard.now)
+        if not subscription.durable:
+            end(shard, subscription)
+
+
+def _desert(shard: Shard, subscription: Subscription) -> None:
+    """It has no consumers any more."""
+    destination = subscription.destination
+    shard.watched[destination] = None
+    if destination.is_topic:
+        subscription.idle_since = shard.now
         destination.routes.deactivate(subscription)
     if not destination.routes.active:
         destination.idle_since = shard.now
         if destination.owner is not None:
             destination.owner.deserted[destination] = None
-    if destination.is_topic:
-        _is_idle_since(shard, subscription, shard.now)
-        if not subscription.durable:
-            end(shard, subscription)
 
 
 def _is_idle_since(shard: Shard, subscription: Subscription, instant: int) -> None:
@@ -125,16 +161,24 @@ def _why_not_subscribe(shard: Shard, peer: Peer, command: Attach) -> tuple[Refus
 
 
 def _why_no_room(shard: Shard, peer: Peer, command: Attach, replaced: Subscription | None) -> tuple[Refusal | None, str]:
-    """For one subscription more, less the one that it replaces."""
-    limits, topic = shard.limits, shard.destinations.get(command.address)
-    on_topic = len(topic.subscriptions) - (replaced is not None and replaced.destination is topic) if topic is not None else 0
-    durables = shard.durables[peer.account] - (replaced is not None and replaced.durable)
-    if on_topic >= limits.topic_subscriptions_max:
-        detail = f"{command.address} has {on_topic}"
-    elif shard.topic_subscriptions - (replaced is not None) >= limits.subscriptions_max:
+    """For one subscription more, of a pattern for one of each topic besides, less what it replaces."""
+    limits, known = shard.limits, shard.destinations.get(command.address)
+    topics: Iterable[Destination] = (known,) if known is not None else ()
+    size = 1
+    if has_wildcards(command.address):
+        topics = matches_of(shard, command.address).topics
+        size += len(topics)
+    freed = replaced.size if replaced is not None else 0
+    durables = shard.durables[peer.account] - (freed if replaced is not None and replaced.durable else 0)
+    full = next((topic for topic in topics if len(topic.subscriptions) >= limits.topic_subscriptions_max), None)
+    if full is not None and (replaced is None or replaced.destination is not full):
+        detail = f"{full.address} has {len(full.subscriptions)}"
+    elif shard.topic_subscriptions - freed + size > limits.subscriptions_max:
         detail = f"the topics have {shard.topic_subscriptions} together"
-    elif command.durable and durables >= limits.account_subscriptions_max:
+    elif command.durable and durables + size > limits.account_subscriptions_max:
         detail = f"account {peer.account} has {durables} durable ones"
+    elif len(shard.patterns) > limits.patterns_max:
+        detail = f"there are {limits.patterns_max} patterns"
     else:
         return None, ""
     return Refusal.TOO_MANY_SUBSCRIPTIONS, detail
@@ -148,22 +192,26 @@ def _is_as_asked(known: Subscription, command: Attach) -> bool:
     )
 
 
-def _subscription(shard: Shard, peer: Peer, destination: Destination, command: Attach) -> Subscription:
+def _subscription(shard: Shard, peer: Peer, command: Attach) -> Subscription:
     """The one of this name if it is as asked; one that is not is redefined (JMS 6.11.3): what it kept is discarded, as its client ended it."""
     key = peer.client_id, command.name
     known = shard.named.get(key) if command.name else None
     if known is not None:
         if _is_as_asked(known, command):
             if known.shared != command.shared:
-                known.shared = command.shared
+                for one in (known, *known.parts()):
+                    one.shared = command.shared
                 shard.batch.definitions += [definition(known)] if known.durable else []
             return known
         end(shard, known)
-    shard.last_subscription += 1
-    subscription = Subscription(
-        shard.last_subscription, destination, command.name, peer.client_id, peer.account,
-        durable=command.durable, shared=command.shared, wanted=command.wanted,
-    )  # fmt: skip
+    number = shard.next_subscription(durable=command.durable)
+    how: dict[str, Any] = {"durable": command.durable, "shared": command.shared, "wanted": command.wanted}
+    if has_wildcards(command.address):
+        matches_of(shard, command.address)  # which the end of what this replaces may have forgotten
+        wildcard = WildcardSubscription(number, command.address, command.name, peer.client_id, peer.account, **how)
+        begin_wildcard(shard, wildcard)
+        return wildcard
+    subscription = Subscription(number, obtain(shard, command.peer, command.address), command.name, peer.client_id, peer.account, **how)
     begin(shard, subscription)
     return subscription
 
@@ -192,14 +240,24 @@ def _why_not_unsubscribe(peer: Peer, subscription: Subscription | None) -> Refus
 
 def end(shard: Shard, subscription: Subscription) -> None:
     """Without consumers, for good. What it kept is discarded, never to the dead message queue (checklist item 76)."""
+    if isinstance(subscription, WildcardSubscription):
+        for member in list(subscription.members.values()):
+            _end(shard, member)
+            part(member)
+        end_wildcard(shard, subscription)
+    _end(shard, subscription)
+
+
+def _end(shard: Shard, subscription: Subscription) -> None:
     destination = subscription.destination
     destination.idle_since = shard.now
     leave_out(shard)
     give_back_octets(subscription)
     for cursor in subscription.order:
         empty(shard, cursor)
-    destination.leave(subscription)
-    destination.routes.leave(subscription)
+    if destination.number:
+        destination.leave(subscription)
+        destination.routes.leave(subscription)
     forget(shard, subscription)
     shard.batch.touched[destination] = None
     if subscription.durable:

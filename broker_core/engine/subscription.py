@@ -14,6 +14,7 @@ An arriving message joins `ready` only if the cursor is caught up and memory all
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from heapq import heappop
 from typing import TYPE_CHECKING
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from .link import Link
     from .selection import Scan, Selection
     from .selector import Selector
+    from .wildcard import WildcardSubscription
 
 
 class Cursor:
@@ -109,6 +111,12 @@ class Cursor:
     def depth(self) -> int:
         """Messages not settled; those acknowledged in the open batch still count."""
         return self.lane.tail - self.progress.floor - self.progress.ahead
+
+    @property
+    def outstanding(self) -> int:
+        """Messages that are with consumers or within their transactions."""
+        waiting = len(self.ready) - self.stale + len(self.returned) + len(self.missing) + len(self.delayed)
+        return self.progress.count_unsettled(self.progress.floor, self.loaded - 1) - waiting
 
     def is_over(self, position: int) -> bool:
         return self.progress.is_settled(position)
@@ -205,6 +213,7 @@ class Subscription:
         "shared",
         "turns",
         "wanted",
+        "wildcard",
     )  # fmt: skip
 
     def __init__(
@@ -248,6 +257,8 @@ class Subscription:
         """Of a queue: its links that do not take whatever comes, by what they want."""
         self.eligibility: Eligibility | None = None
         """None: all its links are alike."""
+        self.wildcard: WildcardSubscription | None = None
+        """Whose member it is."""
         self.dirty = False
         """Something to dispatch in the open batch."""
         self.draining = False
@@ -262,6 +273,27 @@ class Subscription:
             for selection in self.selections.values():
                 selection.scan(cursor)
         return cursor
+
+    @property
+    def size(self) -> int:
+        """How many subscriptions it counts for."""
+        return 1
+
+    def parts(self) -> Sequence[Subscription]:
+        """Those with cursors."""
+        return (self,)
+
+    def cursor_of(self, message: Message) -> Cursor | None:
+        """Of a message that it was given. None: its topic is gone."""
+        return self.cursors[message.header.lane]
+
+    def delivered(self) -> Iterator[Message]:
+        """What its consumers hold."""
+        topic = self.destination.number if self.wildcard is not None else None
+        for link in self.links.values():
+            for message in link.unsettled.values():
+                if topic is None or message.destination == topic:
+                    yield message
 
     @property
     def takes_all(self) -> bool:
@@ -294,6 +326,8 @@ class Subscription:
     @property
     def outstanding(self) -> int:
         """Delivered and not settled, what transactions hold included."""
+        if self.wildcard is not None:  # its consumers hold messages of thousands of topics: what neither waits nor is settled is with them
+            return sum([cursor.outstanding for cursor in self.order])
         outstanding = 0
         for link in self.links.values():
             outstanding += len(link.unsettled)

@@ -71,7 +71,7 @@ def make(shard: Shard, owner: Peer | None, address: str) -> Destination:
     shard.destinations[address] = shard.numbered[destination.number] = destination
     shard.watched[destination] = None
     if not destination.is_topic:
-        begin(shard, Subscription(destination.number, destination, durable=False))
+        begin(shard, Subscription(shard.next_subscription(durable=False), destination, durable=False))
     return destination
 
 

@@ -15,7 +15,7 @@ def check_subscriptions(shard: Shard) -> None:
     assert dict(shard.durables) == dict(owned), f"accounts own {owned} durable subscriptions, said to be {shard.durables}"
     for subscription in on_topics:
         key = subscription.client_id, subscription.name
-        assert not subscription.name or shard.named.get(key) is subscription, f"subscription {key} is not known by its name"
+        assert not subscription.name or shard.named.get(key) is (subscription.wildcard or subscription), f"subscription {key} is not known by its name"
         assert bool(subscription.links) == (not subscription.idle_since), f"subscription {key} is idle since {subscription.idle_since}"
 
 

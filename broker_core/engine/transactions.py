@@ -81,7 +81,7 @@ def _settle(shard: Shard, transaction: Transaction, command: Transacted, settle:
     tags = link.tags_upto(settle.upto) if settle.upto else settle.tags
     messages = [link.unsettled.pop(tag) for tag in tags if tag in link.unsettled]
     for message in messages:
-        cursor = link.subscription.cursors[message.header.lane]
+        cursor = link.subscription.cursor_of(message)
         assert cursor is not None
         cursor.reserved[message.position] = message
         link.octets -= message.size
@@ -199,7 +199,7 @@ def time_out(shard: Shard) -> None:
 
 def _unreserve(subscription: Subscription, message: Message) -> bool:
     """False if the subscription ended meanwhile, or its destination did."""
-    cursor = subscription.cursors[message.header.lane]
+    cursor = subscription.cursor_of(message)
     return cursor is not None and cursor.reserved.pop(message.position, None) is message
 
 

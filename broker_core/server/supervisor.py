@@ -299,6 +299,7 @@ def limits_of(config: BrokerConfig) -> Limits:
         destinations_max=config.destinations_max,
         subscriptions_max=config.subscriptions_max,
         topic_subscriptions_max=config.topic_subscriptions_max,
+        patterns_max=config.patterns_max,
         account_subscriptions_max=config.account_subscriptions_max,
         subscription_inactive_ms=config.subscription_inactive_days_max * 86_400_000,
         transactions_max=config.transactions_max,

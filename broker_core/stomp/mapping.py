@@ -14,6 +14,7 @@ from broker_core.engine.address import is_topic
 from broker_core.engine.commands import UNLIMITED_CREDIT
 from broker_core.engine.eligibility import PRIORITY_MAX
 from broker_core.engine.message import Encoding, Header, Reliability
+from broker_core.engine.pattern import has_wildcards, problem
 from broker_core.engine.refusal import Refusal
 from broker_core.engine.selector import SelectorError, compile_selector
 from broker_core.engine.subscription import EVERYTHING, Filter
@@ -64,7 +65,8 @@ def address_of(destination: str) -> str:
 
 
 def invalid(destination: str) -> Malformed:
-    return Malformed(f"destination {quoted(destination)} is not valid: {Refusal.INVALID_DESTINATION.value}")
+    reason = "wildcards are for SUBSCRIBE, on topics" if has_wildcards(destination) else Refusal.INVALID_DESTINATION.value
+    return Malformed(f"destination {quoted(destination)} is not valid: {reason}")
 
 
 # -- SEND ---------------------------------------------------------------------------------------------------------------------------
@@ -166,7 +168,7 @@ def subscribing(headers: dict[str, str], limits: Limits, client_id: str, tempora
     destination = headers.get("destination")
     if destination is None:
         raise Malformed("SUBSCRIBE needs header destination")
-    address = temporaries.address_of(destination)
+    address = _pattern(destination) if has_wildcards(destination) else temporaries.address_of(destination)
     on_topic = is_topic(address)
     browses = flag(headers, "browser")
     if browses and on_topic:
@@ -195,6 +197,14 @@ def subscribing(headers: dict[str, str], limits: Limits, client_id: str, tempora
     if name and not durable and not shared:
         raise Malformed(f"header subscription-name of SUBSCRIBE is for shared subscriptions; a durable one is named by {DURABLE_NAMES[0]}")
     return Subscribe(address, destination, acknowledge, credit, name, durable, shared, wanted, exclusive, priority)
+
+
+def _pattern(destination: str) -> str:
+    """The address of all topics that match."""
+    address = destination[1:] if destination.startswith("/") else f"queue/{destination}"
+    if sentence := problem(address):
+        raise Malformed(f"destination {quoted(destination)} is not valid: {sentence}")
+    return address
 
 
 def subscription_name(headers: dict[str, str]) -> tuple[str, bool]:

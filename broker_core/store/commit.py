@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterator
+from itertools import groupby
 from typing import Any
 
 from broker_core.engine.effects import (
@@ -76,8 +77,8 @@ class CommitBuilder:
             self._insert(spill_table(self._shard, commit.segment), commit.spilled, parts, streams)
         for copies in _together(commit.copies):
             parts.extend(self._copy(copies, commit.segment))
-        for definition in commit.definitions:
-            parts.extend(self._define(definition))
+        for kind, definitions in groupby(commit.definitions, key=type):
+            parts.extend(self._define_all(kind, list(definitions)))
         for request, done, result in commit.answers:
             parts.append(
                 b"UPDATE surety.control_request SET answered_at = clock_timestamp(), done = %b, result = %b WHERE shard = %d AND request = %d"
@@ -123,7 +124,34 @@ class CommitBuilder:
         )
         return [b"WITH copied AS (" + insert.encode() + values + lookup.encode() + reference.encode()]
 
-    def _define(self, definition: Definition) -> list[bytes]:
+    def _define_all(self, kind: type[Definition], definitions: list[Any]) -> list[bytes]:
+        """Neighbours of one kind. Subscriptions in one statement: those of a pattern may be thousands."""
+        if kind is SubscriptionDefined:
+            return [self._subscriptions(definitions)]
+        if kind is SubscriptionDestroyed:
+            ended = ",".join(str(definition.subscription) for definition in definitions)
+            where = f"WHERE shard = {self._shard} AND subscription IN ({ended})"
+            return [f"UPDATE surety.subscription SET destroyed_at = clock_timestamp() {where}".encode()]
+        return [statement for definition in definitions for statement in self._define(definition)]
+
+    def _subscriptions(self, definitions: list[SubscriptionDefined]) -> bytes:
+        latest = {definition.subscription: definition for definition in definitions}  # one statement does not touch a row twice
+        rows = [
+            b"(%d,%d,%d,%b,%b,%b,%b,%b,%b,%b)"
+            % (
+                self._shard, one.subscription, one.destination, literal(one.name), literal(one.client_id), _boolean(one.shared),
+                literal(one.selector), _boolean(one.no_local), literal(one.account), literal(one.pattern),
+            )
+            for one in latest.values()
+        ]  # fmt: skip
+        return (
+            b"INSERT INTO surety.subscription(shard,subscription,destination,name,client_id,shared,selector,no_local,account,pattern)VALUES"
+            + b",".join(rows)
+            + b"ON CONFLICT(shard,subscription)DO UPDATE SET destination=excluded.destination,name=excluded.name,client_id=excluded.client_id,"
+            b"shared=excluded.shared,selector=excluded.selector,no_local=excluded.no_local,account=excluded.account,pattern=excluded.pattern"
+        )
+
+    def _define(self, definition: DestinationDefined | DestinationDestroyed | SegmentClosed) -> list[bytes]:
         shard = self._shard
         if isinstance(definition, DestinationDefined):
             return [
@@ -138,22 +166,6 @@ class CommitBuilder:
         if isinstance(definition, DestinationDestroyed):
             where = f"SET destroyed_at = clock_timestamp() WHERE shard = {shard} AND destination = {definition.destination}"
             return [f"UPDATE surety.destination {where}".encode(), f"UPDATE surety.subscription {where}".encode()]
-        if isinstance(definition, SubscriptionDefined):
-            return [
-                b"INSERT INTO surety.subscription(shard,subscription,destination,name,client_id,shared,selector,no_local,account)"
-                b"VALUES(%d,%d,%d,%b,%b,%b,%b,%b,%b)"
-                b"ON CONFLICT(shard,subscription)DO UPDATE SET destination=excluded.destination,name=excluded.name,client_id=excluded.client_id,"
-                b"shared=excluded.shared,selector=excluded.selector,no_local=excluded.no_local,account=excluded.account"
-                % (
-                    shard, definition.subscription, definition.destination, literal(definition.name), literal(definition.client_id),
-                    _boolean(definition.shared), literal(definition.selector), _boolean(definition.no_local),
-                    literal(definition.account),
-                )
-            ]  # fmt: skip
-        if isinstance(definition, SubscriptionDestroyed):
-            where = f"WHERE shard = {shard} AND subscription = {definition.subscription}"
-            return [f"UPDATE surety.subscription SET destroyed_at = clock_timestamp() {where}".encode()]
-        assert isinstance(definition, SegmentClosed), definition
         return [self._close(definition)]
 
     def _close(self, closed: SegmentClosed) -> bytes:

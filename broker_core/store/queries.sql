@@ -88,7 +88,7 @@ SELECT destination, address, created_at, automatic, state, settings FROM surety.
 WHERE shard = %(shard)s AND destroyed_at IS NULL ORDER BY destination
 
 -- name: subscriptions_read
-SELECT subscription, destination, name, client_id, shared, selector, no_local, account, idle_since
+SELECT subscription, destination, name, client_id, shared, selector, no_local, account, idle_since, pattern
 FROM surety.subscription WHERE shard = %(shard)s AND destroyed_at IS NULL ORDER BY subscription
 
 -- name: clock

@@ -7,7 +7,7 @@ import pytest
 from broker_core.engine.commands import Attach, Detach, Unsubscribe
 from broker_core.engine.effects import Refused
 from broker_core.engine.refusal import Refusal
-from tests.stomp.conversation import PEER, Client, Cut, connected
+from tests.stomp.conversation import PEER, Client, Cut, connected, message
 
 
 def subscribe(client: Client, headers: bytes) -> Attach:
@@ -90,3 +90,43 @@ def test_a_refused_subscription_says_why(cut: Cut) -> None:
     attach = subscribe(client, b"durable-subscription-name:d\n")
     client.gets(Refused(PEER, attach.token, Refusal.CLIENT_ID_REQUIRED, "topic/a", attach.link))
     assert client.error().headers["message"] == "client-id required"
+
+
+@pytest.mark.parametrize("pattern", ["a.*.b", "*", "**", ">", "a.>", "a.**.b"])
+def test_a_subscription_may_mean_all_topics_that_match_a_pattern(pattern: str, cut: Cut) -> None:
+    client = connected(cut)
+    (attach,) = client.says(f"SUBSCRIBE\nid:0\ndestination:/topic/{pattern}\ndurable-subscription-name:d\n\n\0".encode())
+    assert (attach.address, attach.name, attach.durable) == (f"topic/{pattern}", "d", True)
+    (detach, end) = client.says(b"UNSUBSCRIBE\nid:0\ndurable-subscription-name:d\n\n\0")
+    assert (type(detach), type(end)) == (Detach, Unsubscribe)
+
+
+def test_a_message_of_a_pattern_names_the_topic_that_it_was_sent_to(cut: Cut) -> None:
+    client = connected(cut)
+    link = client.subscribes(b"client", b"0", b"/topic/a.*")
+    client.is_delivered(link, message(b"destination:/topic/a.b"))
+    (frame,) = client.hears()
+    assert (frame.headers["destination"], frame.headers["subscription"]) == ("/topic/a.b", "0")
+
+
+@pytest.mark.parametrize(
+    ("destination", "sentence"),
+    [
+        ("/queue/a.*", "wildcards are for subscriptions of topics"),
+        ("a.*", "wildcards are for subscriptions of topics"),
+        ("/temp-topic/a.*", "wildcards are for subscriptions of topics"),
+        ("/topic/a*", "a wildcard stands for whole levels, which are separated by dots"),
+        ("/topic/a.>.b", "> stands at the end of a pattern; ** may stand before its end"),
+    ],
+)
+def test_what_is_no_pattern_of_topics_is_refused(destination: str, sentence: str, cut: Cut) -> None:
+    client = connected(cut)
+    assert client.says(f"SUBSCRIBE\nid:0\ndestination:{destination}\n\n\0".encode()) == []
+    assert client.error().headers["message"] == f"destination '{destination}' is not valid: {sentence}"
+
+
+@pytest.mark.parametrize("destination", ["/topic/a.*", "/queue/*", "/topic/>"])
+def test_nobody_sends_to_a_pattern(destination: str, cut: Cut) -> None:
+    client = connected(cut)
+    assert client.says(f"SEND\ndestination:{destination}\n\nx\0".encode()) == []
+    assert client.error().headers["message"] == f"destination '{destination}' is not valid: wildcards are for SUBSCRIBE, on topics"

@@ -557,6 +557,22 @@ class RecoveryContract:
         assert found.last_subscription == 3
         assert (found.checkpoint.cursors, found.checkpoint.blocks, found.checkpoint.failures) == ([(2, 4, 7, 7)], [], [])
 
+    async def test_a_pattern_and_its_members_begin_and_end_together_however_many_they_are(self, rig: Rig) -> None:
+        store = await rig.open()
+        await store.recover()
+        await store.commit(define(1, 1))
+        whole = SubscriptionDefined(2, 0, "it's", "me", True, "a = 'b'", True, "guest", pattern="topic/p.*")
+        topics = [DestinationDefined(number, f"topic/p.{number}", 1, True, 0, {}) for number in range(2, 52)]
+        members = [SubscriptionDefined(number + 1, number, "it's", "me", True, "a = 'b'", True, "guest") for number in range(2, 52)]
+        again = replace(members[0], shared=False)
+        await store.commit(commit(2, definitions=[*topics, whole, *members, again]))
+        found = await (store := await rig.open()).recover()
+        assert found.subscriptions == [SubscriptionDefined(1, 1), whole, again, *members[1:]]
+        await store.commit(commit(3, definitions=[SubscriptionDestroyed(one.subscription) for one in [whole, *members]]))
+        found = await (await rig.open()).recover()
+        assert found.subscriptions == [SubscriptionDefined(1, 1)]
+        assert found.last_subscription == 52
+
     async def test_what_was_buried_of_a_topic_is_kept_with_its_progress_until_it_is_destroyed(self, rig: Rig) -> None:
         store = await rig.open()
         await store.recover()

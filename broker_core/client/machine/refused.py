@@ -22,6 +22,7 @@ EXCEPTIONS: dict[Refusal, type[JMSException]] = {
     Refusal.NO_SUCH_DESTINATION: InvalidDestinationException,
     Refusal.TOO_MANY_DESTINATIONS: ResourceAllocationException,
     Refusal.TOO_MANY_TEMPORARIES: ResourceAllocationException,
+    Refusal.INVALID_PATTERN: InvalidDestinationException,
     Refusal.TEMPORARY_DESTINATION_GONE: InvalidDestinationException,
     Refusal.DESTINATION_PAUSED: ResourceAllocationException,
     Refusal.DESTINATION_EXISTS: InvalidDestinationException,

@@ -147,6 +147,7 @@ CREATE TABLE surety.destination (
     PRIMARY KEY (shard, destination)
 );
 CREATE UNIQUE INDEX destination_address ON surety.destination (shard, address) WHERE destroyed_at IS NULL;
+-- A wildcard subscription has its pattern and destination 0; its members, one a topic, have the same client and name.
 CREATE TABLE surety.subscription (
     shard int2,
     subscription int4,
@@ -158,6 +159,7 @@ CREATE TABLE surety.subscription (
     no_local boolean NOT NULL,
     account text NOT NULL,
     idle_since int8 NOT NULL DEFAULT 0,
+    pattern text NOT NULL DEFAULT '',
     destroyed_at timestamptz,
     PRIMARY KEY (shard, subscription)
 );

@@ -1,0 +1,502 @@
+"""Subscriptions of patterns: all topics that match, those of today and those to come, each message once."""
+
+from __future__ import annotations
+
+import pytest
+
+from broker_core.engine import commands as c
+from broker_core.engine.effects import Outcome, SubscriptionDefined, SubscriptionDestroyed
+from broker_core.engine.message import VOLATILE, Encoding, Header, Message, StoredBody
+from broker_core.engine.refusal import Refusal
+from broker_core.engine.selector import compile_selector
+from broker_core.engine.subscription import Filter
+from tests.engine.rig import ASSURED, DEAD, EXPRESS, Bench
+
+A, B, C = "topic/p.a", "topic/p.b", "topic/p.a.c"
+PATTERN = "topic/p.*"
+
+
+def bench(**how) -> Bench:
+    """Peers 2 and 3 are the clients `two` and `three`."""
+    made = Bench(**how)
+    open_clients(made)
+    return made
+
+
+def open_clients(made: Bench) -> None:
+    made.apply(c.Open(2, "guest", "two", "s2"), c.Open(3, "guest", "three"))
+
+
+def restart(b: Bench) -> None:
+    b.start()
+    open_clients(b)
+
+
+def durable(b: Bench, link: int = 1, *, peer: int = 2, name: str = "s", address: str = PATTERN, **how) -> list[str]:
+    return b.attach(link, peer=peer, address=address, name=name, durable=True, **how)
+
+
+def plain(b: Bench, link: int = 1, *, address: str = PATTERN, **how) -> list[str]:
+    return b.attach(link, address=address, **how)
+
+
+def publish(b: Bench, address: str, *bodies: str, **how) -> list[str]:
+    return b.bodies(b.send(*bodies, address=address, **how))
+
+
+def held(b: Bench, link: int = 1) -> list[str]:
+    return [b.body(message) for message in b.engine.shard.links[link].unsettled.values()]
+
+
+def members(b: Bench, address: str) -> int:
+    return len(b.destination(address).subscriptions)
+
+
+# -- who gets what ----------------------------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize("subscribe", [plain, durable])
+def test_topics_of_today_and_those_to_come_are_all_meant(subscribe) -> None:
+    b = bench()
+    publish(b, A, "before")
+    subscribe(b)
+    assert publish(b, A, "1") == ["1"]
+    assert publish(b, B, "2") == ["2"]
+    assert publish(b, C, "3") == []
+
+
+def test_the_message_that_creates_its_topic_is_delivered_too() -> None:
+    b = bench()
+    plain(b)
+    b.send("first", address=A)
+    assert held(b) == ["first"]
+
+
+def test_no_topic_is_created_by_a_pattern() -> None:
+    b = bench()
+    durable(b)
+    assert set(b.engine.shard.destinations) == {DEAD}
+
+
+def test_a_message_comes_once_a_subscription_however_many_patterns_match() -> None:
+    b = bench()
+    plain(b, 1)
+    plain(b, 2, address="topic/>")
+    plain(b, 3, address=A)
+    durable(b, 4)
+    assert publish(b, A, "m") == ["m"] * 4
+    assert publish(b, C, "n") == ["n"]
+
+
+def test_a_message_of_a_pattern_is_the_one_that_was_sent_to_its_topic() -> None:
+    b = bench()
+    plain(b)
+    (message,) = b.delivered(b.send("m", address=B))
+    assert message.destination == b.destination(B).number
+
+
+def test_temporary_topics_are_meant_by_no_pattern() -> None:
+    b = bench()
+    plain(b, address="topic/>")
+    b.apply(c.CreateTemporary(2, "temp-topic/s2.p"))
+    b.flush()
+    assert members(b, "temp-topic/s2.p") == 0
+
+
+def test_selector_and_no_local_hold_in_every_topic() -> None:
+    b = bench()
+    durable(b, wanted=Filter(compile_selector("JMSPriority > 4"), "two"))
+    for address in (A, B):
+        assert publish(b, address, "low", priority=1) == []
+        assert publish(b, address, "high", priority=9) == ["high"]
+    b.apply(c.Send(2, None, A, Message(Header(b"", 9, ASSURED, 0, Encoding.STOMP, client_id="two"), b"own", 10)))
+    assert b.bodies(b.flush()) == []
+
+
+def test_consumers_of_a_shared_pattern_share_the_messages_of_every_topic() -> None:
+    b = bench()
+    durable(b, 1, shared=True)
+    durable(b, 2, shared=True)
+    for address in (A, B):
+        publish(b, address, "a", "b", "c", "d")
+    assert sorted(held(b, 1) + held(b, 2)) == sorted("aabbccdd")
+    assert len(held(b, 1)) == len(held(b, 2)) == 4
+
+
+def test_no_topic_starves_however_little_room_the_consumer_has() -> None:
+    b = bench()
+    durable(b, credit=1)
+    for _ in range(20):
+        publish(b, A, "a")
+    publish(b, B, "b")
+    tag, seen = 0, []
+    while held(b):
+        seen += held(b)
+        tag += 1
+        b.settle(tag, peer=2)
+    assert seen.index("b") <= 2
+    assert len(seen) == 21
+
+
+def test_within_a_topic_the_highest_priority_comes_first() -> None:
+    b = bench()
+    durable(b, credit=0)
+    publish(b, A, "low", priority=1)
+    publish(b, A, "high", priority=9)
+    b.apply(c.Grant(1, 10))
+    assert b.bodies(b.flush()) == ["high", "low"]
+
+
+# -- settling -----------------------------------------------------------------------------------------------------------------------------
+def test_an_acknowledgement_up_to_a_delivery_covers_all_topics() -> None:
+    b = bench()
+    durable(b)
+    for number in range(4):
+        publish(b, (A, B)[number % 2], str(number))
+    b.settle(upto=3, peer=2)
+    assert held(b) == ["3"]
+    assert (b.depth(A), b.depth(B)) == (0, 1)
+    assert (b.destination(A).settled, b.destination(B).settled) == (2, 1)
+
+
+@pytest.mark.parametrize("level", [ASSURED, EXPRESS])
+def test_what_failed_comes_back_from_its_own_topic(level) -> None:
+    b = bench()
+    durable(b)
+    publish(b, A, "a", level=level)
+    publish(b, B, "b", level=level)
+    (again,) = b.delivered(b.settle(1, peer=2, outcome=Outcome.FAILED))
+    assert (b.body(again), again.redelivered, again.failures) == ("a", True, 1)
+    b.settle(2, 3, peer=2)
+    assert (b.depth(A), b.depth(B)) == (0, 0)
+
+
+def test_what_is_refused_too_often_dies_with_its_own_topic_for_origin() -> None:
+    b = bench()
+    durable(b)
+    publish(b, B, "b")
+    b.settle(1, peer=2, outcome=Outcome.REJECTED)
+    assert b.depth(DEAD) == 1
+    assert b.destination(B).dead == 1
+
+
+def test_what_a_consumer_held_comes_back_to_the_next_one() -> None:
+    b = bench()
+    durable(b)
+    publish(b, A, "a")
+    publish(b, B, "b")
+    b.apply(c.Detach(2, 1))
+    b.flush()
+    b.apply(c.Attach(2, 2, PATTERN, credit=10, name="s", durable=True))
+    assert sorted((b.body(m), m.redelivered) for m in b.delivered(b.flush())) == [("a", True), ("b", True)]
+
+
+def test_presettled_deliveries_of_all_topics_are_over_when_they_have_left() -> None:
+    b = bench()
+    plain(b, presettled=True, credit=c.UNLIMITED_CREDIT)
+    for address in (A, B):
+        assert publish(b, address, "m") == ["m"]
+    b.flush()
+    assert (b.depth(A), b.depth(B), held(b)) == (0, 0, [])
+
+
+@pytest.mark.parametrize("commit", [True, False])
+def test_a_transaction_settles_messages_of_several_topics(commit) -> None:
+    b = bench()
+    durable(b, credit=2)
+    publish(b, A, "a")
+    publish(b, B, "b")
+    b.apply(c.Begin(2, b"t"), c.Transacted(2, b"t", c.Settle(2, 1, [1, 2])), c.End(2, b"t", commit))
+    b.flush()
+    assert b.depth(A) == b.depth(B) == (0 if commit else 1)
+
+
+def test_a_topic_that_is_destroyed_while_a_transaction_holds_its_message_is_over_in_it() -> None:
+    b = bench()
+    durable(b)
+    publish(b, A, "a")
+    publish(b, B, "b")
+    b.apply(c.Begin(2, b"t"), c.Transacted(2, b"t", c.Settle(2, 1, [1, 2])))
+    b.flush()
+    b.control("destroy", A)
+    b.apply(c.End(2, b"t", True, "done"))
+    assert b.confirmed(b.flush()) == ["done"]
+    assert b.depth(B) == 0
+
+
+# -- kept and recovered ---------------------------------------------------------------------------------------------------------------------
+def test_a_durable_one_keeps_what_its_client_missed_from_new_topics_too() -> None:
+    b = bench()
+    publish(b, A, "before")
+    durable(b)
+    b.apply(c.Detach(2, 1))
+    publish(b, A, "1")
+    publish(b, B, "2")
+    restart(b)
+    publish(b, B, "3")
+    publish(b, "topic/p.new", "4")
+    restart(b)
+    assert sorted(durable(b)) == ["1", "2", "3", "4"]
+
+
+def test_what_was_acknowledged_and_what_had_left_is_known_after_a_restart() -> None:
+    b = bench()
+    durable(b)
+    publish(b, A, "1", "2")
+    publish(b, B, "3")
+    b.settle(1, 3, peer=2)
+    restart(b)
+    b.apply(c.Attach(2, 1, PATTERN, credit=10, name="s", durable=True))
+    assert [(b.body(m), m.redelivered) for m in b.delivered(b.flush())] == [("2", True)]
+
+
+def test_selector_and_no_local_are_known_after_a_restart() -> None:
+    b = bench()
+    wanted = Filter(compile_selector("JMSPriority > 4", coerce=True), "two")
+    durable(b, wanted=wanted)
+    restart(b)
+    assert publish(b, A, "low", priority=1) == []
+    publish(b, A, "high", priority=9)
+    assert durable(b, wanted=wanted) == ["high"]
+    assert members(b, A) == 1
+
+
+def test_a_topic_and_those_who_wait_for_it_begin_in_one_commit() -> None:
+    b = bench()
+    durable(b)
+    b.send("m", address=A)
+    (commit,) = [effects.commit for effects in b.effects if effects.commit and effects.commit.messages]
+    defined = [d for d in commit.definitions if isinstance(d, SubscriptionDefined)]
+    assert [(d.destination, d.name, d.client_id, d.pattern) for d in defined] == [(b.destination(A).number, "s", "two", "")]
+
+
+def test_what_only_volatile_ones_want_is_not_stored() -> None:
+    b = bench()
+    plain(b)
+    publish(b, A, "m")
+    assert not list(b.database.tables.rows())
+    assert not [d for effects in b.effects if effects.commit for d in effects.commit.definitions if isinstance(d, SubscriptionDefined) and d.name]
+
+
+def test_numbers_of_volatile_ones_are_not_taken_from_those_that_are_stored() -> None:
+    b = bench()
+    for address in (A, B):
+        b.send("m", address=address)
+    before = b.engine.shard.last_subscription
+    for link in range(50):
+        plain(b, link + 1)
+    assert b.engine.shard.last_subscription == before
+
+
+def test_deep_topics_are_read_in_pages_and_none_is_left_out() -> None:
+    b = bench(page_rows=2, window_rows=3, segment_rows=10)
+    durable(b)
+    b.apply(c.Detach(2, 1))
+    for number in range(12):
+        publish(b, (A, B)[number % 2], f"m{number}")
+    restart(b)
+    assert sorted(durable(b)) == sorted(f"m{number}" for number in range(12))
+
+
+def test_volatile_messages_that_found_no_room_come_as_well() -> None:
+    b = bench(memory_octets=300, page_rows=2)
+    plain(b, credit=0)
+    for number in range(12):
+        publish(b, (A, B)[number % 2], f"m{number}", level=EXPRESS, size=50)
+    assert any(effects.commit and effects.commit.spilled for effects in b.effects)
+    b.apply(c.Grant(1, 100))
+    assert sorted(b.bodies(b.flush())) == sorted(f"m{number}" for number in range(12))
+
+
+# -- the end ------------------------------------------------------------------------------------------------------------------------------
+def test_a_volatile_one_ends_with_its_last_consumer() -> None:
+    b = bench()
+    plain(b)
+    publish(b, A, "a")
+    b.apply(c.PeerLost(1))
+    b.flush()
+    assert (members(b, A), b.depth(A), b.engine.shard.patterns, b.engine.shard.memory) == (0, 0, {}, 0)
+
+
+def test_unsubscribing_ends_all_of_it_for_good() -> None:
+    b = bench()
+    durable(b)
+    publish(b, A, "a")
+    publish(b, B, "b")
+    b.apply(c.Unsubscribe(2, "s", "t"))
+    assert b.refused(b.flush()) == [Refusal.SUBSCRIPTION_IN_USE]
+    b.apply(c.Detach(2, 1), c.Unsubscribe(2, "s", "t"))
+    assert b.confirmed(b.flush()) == ["t"]
+    ended = [d for effects in b.effects if effects.commit for d in effects.commit.definitions if isinstance(d, SubscriptionDestroyed)]
+    assert len(ended) == 3
+    assert (b.depth(A), members(b, A), members(b, B)) == (0, 0, 0)
+    restart(b)
+    assert members(b, A) == 0
+    assert not b.engine.shard.subscriptions.keys() - {b.destination(DEAD).subscriptions[0].number}
+
+
+def test_a_topic_that_is_destroyed_takes_its_own_messages_along_and_the_consumer_goes_on() -> None:
+    b = bench()
+    durable(b, credit=2)
+    publish(b, A, "a")
+    publish(b, B, "b", "c")
+    assert held(b) == ["a", "b"]
+    b.control("destroy", A)
+    assert held(b) == ["b", "c"]
+    assert publish(b, A, "again") == []
+    b.settle(upto=9, peer=2)
+    assert held(b) == ["again"]
+
+
+def test_large_bodies_of_a_destroyed_topic_are_discarded() -> None:
+    b = bench()
+    plain(b, credit=1)
+    for body in (1, 2):
+        b.apply(c.Send(1, None, A, Message(Header(b"", 4, EXPRESS, 0, Encoding.STOMP), StoredBody(body, 100), 110)))
+    b.flush()
+    b.control("destroy", A)
+    assert sorted(body for effects in b.effects for body in effects.discarded) == [1, 2]
+
+
+def test_another_pattern_under_the_same_name_takes_the_place_of_the_first() -> None:
+    b = bench()
+    durable(b)
+    publish(b, A, "a")
+    b.apply(c.Detach(2, 1))
+    assert durable(b, address="topic/p.**") == []
+    assert publish(b, C, "c") == ["c"]
+    b.apply(c.Detach(2, 1))
+    assert durable(b, address=A) == []
+    assert b.engine.shard.patterns == {}
+    assert publish(b, B, "b") == []
+
+
+def test_one_that_is_opened_again_as_it_was_goes_on() -> None:
+    b = bench()
+    durable(b)
+    publish(b, A, "a")
+    b.apply(c.Detach(2, 1))
+    assert durable(b) == ["a"]
+
+
+def test_idle_topics_are_reaped_under_a_pattern_and_come_back_with_it() -> None:
+    b = bench()
+    durable(b)
+    publish(b, A, "a")
+    b.settle(1, peer=2)
+    publish(b, B, "held")
+    b.passes(121_000)
+    assert b.control("reap")["reaped"] == 1
+    assert set(b.engine.shard.destinations) == {DEAD, B}
+    assert publish(b, A, "again") == ["again"]
+
+
+def test_a_topic_that_is_in_use_is_not_reaped_under_a_pattern() -> None:
+    b = bench()
+    plain(b, presettled=True, credit=c.UNLIMITED_CREDIT)
+    for _ in range(3):
+        b.now += 100_000
+        publish(b, A, "m")
+        b.flush()
+        assert b.control("reap")["reaped"] == 0
+
+
+def test_inactive_ones_end_as_a_whole() -> None:
+    b = bench(subscription_inactive_ms=1000)
+    durable(b)
+    publish(b, A, "a")
+    b.apply(c.Detach(2, 1))
+    b.flush()
+    b.passes(2000)
+    assert b.control("reap")["subscriptions"] == 1
+    assert (members(b, A), b.engine.shard.topic_subscriptions) == (0, 0)
+
+
+# -- refused ------------------------------------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize("address", ["queue/p.*", "temp-topic/s2.*", "topic/p*", "topic/**.a.**"])
+def test_what_is_no_pattern_of_topics_is_refused_with_a_sentence(address: str) -> None:
+    b = bench()
+    b.apply(c.Attach(2, 1, address, "t", credit=1))
+    assert b.refused(b.flush()) == [Refusal.INVALID_PATTERN]
+
+
+def test_nobody_sends_to_a_pattern() -> None:
+    b = bench()
+    assert b.refused(b.send("m", address=PATTERN)) == [Refusal.INVALID_DESTINATION]
+
+
+def test_only_its_own_client_has_a_pattern_that_is_not_shared() -> None:
+    b = bench()
+    b.apply(c.Attach(1, 1, PATTERN, "t", credit=1, name="s", durable=True))
+    assert b.refused(b.flush()) == [Refusal.CLIENT_ID_REQUIRED]
+    durable(b)
+    b.apply(c.Attach(2, 2, PATTERN, "t", credit=1, name="s", durable=True))
+    assert b.refused(b.flush()) == [Refusal.SUBSCRIPTION_IN_USE]
+
+
+@pytest.mark.parametrize(("limit", "most"), [("subscriptions_max", 2), ("account_subscriptions_max", 2), ("topic_subscriptions_max", 0), ("patterns_max", 0)])
+def test_members_count_as_subscriptions_do(limit: str, most: int) -> None:
+    b = bench(**{limit: most})
+    for address in (A, B):
+        b.send("m", address=address)
+    b.apply(c.Attach(2, 1, PATTERN, "t", credit=1, name="s", durable=True))
+    assert b.refused(b.flush()) == [Refusal.TOO_MANY_SUBSCRIPTIONS]
+    assert b.engine.shard.patterns == {}
+
+
+def test_a_topic_that_would_bring_too_many_members_is_not_created() -> None:
+    b = bench(subscriptions_max=2)
+    plain(b)
+    publish(b, A, "a")
+    assert b.refused(b.send("b", address=B)) == [Refusal.TOO_MANY_SUBSCRIPTIONS]
+    assert b.control("create", B)["refusal"] == "TOO_MANY_SUBSCRIPTIONS"
+    assert publish(b, "topic/other", "c") == []
+    assert B not in b.engine.shard.destinations
+
+
+# -- operators ------------------------------------------------------------------------------------------------------------------------------
+def test_operators_see_what_each_topic_has() -> None:
+    b = bench()
+    durable(b, credit=3)
+    publish(b, A, "1", "2")
+    publish(b, B, "3", "4")
+    b.flush(report=True)
+    rows = {row.address: row for effects in b.effects for row in effects.statistics}
+    assert [(rows[a].depth, rows[a].unsettled, rows[a].consumers) for a in (A, B)] == [(2, 2, 1), (2, 1, 1)]
+
+
+def test_a_paused_topic_waits_and_the_others_go_on() -> None:
+    b = bench()
+    plain(b)
+    publish(b, A, "0")
+    b.control("pause", A, direction="CONSUMERS")
+    assert publish(b, A, "a") == []
+    assert publish(b, B, "b") == ["b"]
+    b.control("resume", A)
+    assert held(b) == ["0", "b", "a"]
+
+
+def test_a_purge_leaves_what_is_delivered_and_other_topics() -> None:
+    b = bench()
+    durable(b, credit=1)
+    publish(b, A, "a1", "a2")
+    publish(b, B, "b1")
+    assert b.control("purge", A) == {"purged": 1, "outstanding": 1}
+    assert (b.depth(A), b.depth(B)) == (1, 1)
+
+
+def test_when_a_consumer_is_drained_nothing_of_any_topic_is_left() -> None:
+    b = bench(page_rows=1, window_rows=1)
+    durable(b, credit=0, replenish=False)
+    for address in (A, B):
+        publish(b, address, "1", "2", "3")
+    b.apply(c.Grant(1, 10, drain=True))
+    outputs = b.flush()
+    assert sorted(b.bodies(outputs)) == sorted("123123")
+    assert type(outputs[-1]).__name__ == "Drained"
+
+
+def test_lanes_of_both_modes_are_served() -> None:
+    b = bench()
+    durable(b)
+    publish(b, A, "stored")
+    publish(b, A, "volatile", level=EXPRESS)
+    assert {message.header.lane for message in b.engine.shard.links[1].unsettled.values()} == {4, VOLATILE + 4}
