@@ -30,7 +30,7 @@ def sent(cut: Cut, headers: bytes, version: str = "1.2") -> Send:
         (b"foo:bar\n", "SEND needs header destination"),
         (b"destination:\n", "destination '' is not valid: the destination's name is not valid"),
         (b"destination:/queue/\n", "destination '/queue/' is not valid: the destination's name is not valid"),
-        (b"destination:/queue/a*\n", "destination '/queue/a*' is not valid: the destination's name is not valid"),
+        (b"destination:/queue/a*\n", "destination '/queue/a*' is not valid: wildcards are for SUBSCRIBE, on topics"),
         (
             b"destination:/queue/" + b"a" * 256 + b"\n",
             f"destination '/queue/{'a' * 73}...' is not valid: the destination's name is not valid",
