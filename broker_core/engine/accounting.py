@@ -111,3 +111,13 @@ def empty(shard: Shard, cursor: Cursor) -> None:
     shard.batch.settling.pop(cursor, None)
     if cursor.lane.tail:
         cursor.progress.settle(0, cursor.lane.tail - 1)
+
+
+def forget_delayed(shard: Shard, destination: Destination) -> None:
+    """The destination ends, and its delayed messages with it; their rows are deleted in the background."""
+    if not destination.scheduled:
+        return
+    before = shard.schedule.memory
+    for message in shard.schedule.forget(destination.number, destination.scheduled):
+        discard_body(shard, message)
+    shard.memory += shard.schedule.memory - before

@@ -7,7 +7,7 @@ from dataclasses import replace
 from itertools import islice
 from typing import Any
 
-from .accounting import discard, discard_body
+from .accounting import discard, discard_body, forget_delayed
 from .address import DEAD_MESSAGE_QUEUE, is_reserved, is_valid
 from .commands import Control, Direction
 from .destination import Destination, Settings
@@ -193,10 +193,11 @@ def _destroy(shard: Shard, command: Control) -> Answer:
         raise _Refusal(Refusal.DESTINATION_RESERVED, destination.address)
     _check_seen(destination, command)
     depth = destination.depth
-    if command.arguments.get("if_unused") and (depth or destination.consumers):
+    scheduled = destination.scheduled
+    if command.arguments.get("if_unused") and (depth or scheduled or destination.consumers):
         raise _Refusal(Refusal.DESTINATION_IN_USE, destination.address)
     destroy(shard, destination)
-    return {"discarded": depth}
+    return {"discarded": depth, "scheduled": scheduled}
 
 
 def destroy(shard: Shard, destination: Destination) -> None:
@@ -225,6 +226,7 @@ def destroy(shard: Shard, destination: Destination) -> None:
     if destination.owner is not None:
         end_temporary(shard, destination)
         return
+    forget_delayed(shard, destination)
     del shard.destinations[destination.address], shard.numbered[destination.number]
     topic_destroyed(shard, destination)
     shard.batch.definitions.append(DestinationDestroyed(destination.number))
@@ -266,7 +268,7 @@ def _reap(shard: Shard, command: Control) -> Answer:
         passing = destination.automatic if owner is None else destination in owner.deserted
         if not passing or is_reserved(destination.address):
             continue
-        if destination.depth or destination.is_asked_for:
+        if destination.depth or destination.scheduled or destination.is_asked_for:
             destination.idle_since = shard.now
         elif shard.now - destination.idle_since >= shard.limits.reap_ms and len(reaped) < REAP_MAX:
             reaped.append(destination.address)

@@ -119,6 +119,8 @@ class Destination:
         "receivers",
         "redelivered",
         "routes",
+        "scheduled",
+        "scheduled_octets",
         "settings",
         "settled",
         "state",
@@ -158,6 +160,8 @@ class Destination:
         """One that held messages when last looked at: look there first."""
         self.accepted = self.settled = self.dead = self.expired = self.redelivered = 0
         """Totals since creation; `settled` counts acknowledgements only."""
+        self.scheduled = self.scheduled_octets = 0
+        """Delayed messages that are not due yet."""
         self.idle_since = created_at
 
     def join(self, subscription: Subscription) -> None:

@@ -183,6 +183,10 @@ class Commit:
     """(subscription, lane, first, last, link): deliveries leaving after this commit; the highest `last` is the offered mark (R9)."""
     settled: list[tuple[int, int, int, int, int]] = field(default_factory=list)
     """(subscription, lane, first, last, outcome)"""
+    scheduled: list[Message] = field(default_factory=list)
+    """Delayed messages: `sequence` numbers them in the schedule, `accepted_at` is when they are due (R3)."""
+    due: list[int] = field(default_factory=list)
+    """Numbers in the schedule that this commit makes visible: their rows go."""
     failures: list[tuple[int, int, int, int]] = field(default_factory=list)
     """(subscription, lane, position, failures)"""
     spilled: list[Message] = field(default_factory=list)
@@ -237,7 +241,19 @@ class ExpiredWanted:
     segments: list[int]
 
 
-Read = PageWanted | PositionsWanted | ExpiredWanted
+@dataclass(slots=True)
+class ScheduledWanted:
+    """Delayed messages with a key after `after` that are due by `upto`, in order, at most `limit` rows or `bytes_max` octets (at least one row)."""
+
+    read: int
+    after: tuple[int, int]
+    """(due, number)"""
+    upto: int
+    limit: int
+    bytes_max: int
+
+
+Read = PageWanted | PositionsWanted | ExpiredWanted | ScheduledWanted
 
 
 # -- progress -----------------------------------------------------------------------------------------------------------------------
@@ -284,7 +300,14 @@ class SweepRetained:
     settled: list[tuple[int, int, int, int]]
 
 
-Maintenance = DropSegment | CompactSegment | SweepRetained
+@dataclass(slots=True)
+class DiscardScheduled:
+    """Delete all delayed messages of this destination, which is no more."""
+
+    destination: int
+
+
+Maintenance = DropSegment | CompactSegment | SweepRetained | DiscardScheduled
 
 
 @dataclass(slots=True)
@@ -305,6 +328,9 @@ class DestinationStatistics:
     dead: int
     expired: int
     redelivered: int
+    scheduled: int
+    """Delayed messages that are not due yet: in neither `depth` nor `octets`."""
+    scheduled_octets: int
     oldest_at: int | None
     """When the oldest unsettled message was accepted; None: unknown or none."""
 

@@ -20,6 +20,7 @@ from .paging import loaded, want_pages
 from .reporting import checkpoint, statistics
 from .scanning import loaded as scan_loaded
 from .scanning import proceed, want
+from .scheduling import next_deadline, place_due, scheduled_loaded
 from .selection import Scan
 from .sending import send
 from .settlement import feed, settle, settle_accepted
@@ -55,6 +56,8 @@ class Engine:
         if shard.browsing.turns:
             return shard.now
         deadline = shard.timers.next_deadline()
+        if shard.schedule.is_waiting and (due := next_deadline(shard)) is not None:
+            deadline = due if deadline is None else min(deadline, due)
         if shard.left:
             linger = shard.now + PRESETTLED_LINGER_MS
             deadline = linger if deadline is None else min(deadline, linger)
@@ -70,11 +73,11 @@ class Engine:
         for browser in browsers:
             browsing.released(shard, browser)
 
-    def flush(self, now: int, *, report: bool = False) -> Effects:
+    def flush(self, now: int, *, report: bool = False, space_low: bool = False) -> Effects:
         """Close the open batch: fire timers, hand out what can be delivered, and say what must be durable, told and read.
 
         The host says `released` when it has released what an earlier flush returned.
-        `report`: add a checkpoint, statistics and maintenance.
+        `report`: add a checkpoint, statistics and maintenance. `space_low`: delayed messages that are due must wait (R21).
         """
         shard = self.shard
         shard.now = now
@@ -82,6 +85,9 @@ class Engine:
             shard.mark(subscription)
         shard.unfinished = {}
         settle_presettled(shard)
+        shard.schedule.paused = space_low
+        if shard.schedule.is_waiting:
+            place_due(shard)
         settle_accepted(shard)
         fire_timers(shard)
         leave_out(shard)
@@ -150,7 +156,7 @@ def _commit(shard: Shard) -> Commit | None:
             octets.append((destination.number, change))
             destination.octets_committed += change
     durable = batch.messages or batch.settled or batch.offered or batch.failures or batch.copies or batch.definitions or batch.answers
-    if not durable and not batch.spilled:
+    if not (durable or batch.spilled or batch.scheduled or batch.due):
         return None
     shard.commit_number += 1
     commit = Commit(
@@ -163,6 +169,8 @@ def _commit(shard: Shard) -> Commit | None:
         accepted=[(ln.destination.number, ln.index, first, ln.tail - 1) for ln, first in batch.firsts.items() if ln.index < VOLATILE],
         offered=batch.offered,
         settled=batch.settled,
+        scheduled=batch.scheduled,
+        due=batch.due,
         failures=batch.failures,
         spilled=batch.spilled,
         octets=octets,
@@ -223,6 +231,9 @@ def _page_loaded(shard: Shard, command: c.PageLoaded) -> None:
         return
     if command.read == shard.expiry_read:
         page_of_expired(shard, command)
+        return
+    if command.read == shard.schedule.read:
+        scheduled_loaded(shard, command)
         return
     owner, read = shard.end_read(command.read)
     if isinstance(owner, Scan):

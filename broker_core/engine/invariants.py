@@ -15,6 +15,7 @@ from .link_invariants import check_browsers, check_links, check_peers, lane_name
 from .message import VOLATILE, Message
 from .progress import BLOCK, Progress
 from .scan_invariants import check_selections
+from .schedule_invariants import check_schedule
 from .selection import Scan
 from .shard import Shard
 from .subscription import Cursor
@@ -32,7 +33,7 @@ def check(engine: Engine) -> None:
     """Between a flush and the next command. Raises AssertionError."""
     shard = engine.shard
     assert not shard.batch.dirty and not shard.batch.settling, "the flush left work in the batch"
-    memory = sum(octets for _, _, octets in shard.reading.values())
+    memory = sum(octets for _, _, octets in shard.reading.values()) + shard.schedule.memory
     memory += sum(browser.octets for browser in shard.browsing.browsers.values())
     waiting = _waiting(shard)
     for destination in shard.destinations.values():
@@ -60,6 +61,7 @@ def check(engine: Engine) -> None:
     memory += check_lanes(shard)
     assert shard.memory == memory, f"memory is said to hold {shard.memory} octets, it holds {memory}"
     _check_readers(shard)
+    check_schedule(shard)
     check_peers(shard)
     check_browsers(shard)
     check_temporaries(shard)

@@ -61,6 +61,12 @@ class Limits:
     """Rows that a selective consumer's scan takes from the store at a time, without their bodies: looking at them takes 2 ms."""
     scan_positions: int = 50_000
     """Positions that one such read may cover, if the store leaves out what does not match: 40 ms of its time."""
+    schedule_ahead_ms: int = 60_000
+    """Delayed messages that are due so soon are read ahead; with later ones only the store is concerned, once in half that time."""
+    schedule_rows: int = 10_000
+    """Delayed messages kept in memory, at the most: ten pages, so that one is read while others become visible."""
+    schedule_octets: int = 16 << 20
+    """Theirs: four pages. As many again for delayed best-effort messages, which are nowhere else."""
     expiry_rows: int = 1000
     """Rows an expiry sweep looks at in one read."""
     expiry_steps: int = 2_000

@@ -52,6 +52,8 @@ class Header:
     """The sender's client identifier, for no-local."""
     annotations: str = ""
     """JSON object: what the broker added (reason, time, origin, counts of a dead message); the bare message never changes (R15)."""
+    delay: int = 0
+    """Ms from the send until the message may be delivered (JMS 2.0, 7.9); 0 once it may."""
     lane: int = 0
     """Derived: the lane index of (priority, reliability)."""
     twin: Header | None = None
@@ -93,11 +95,11 @@ class Message:
     destination: int
     """The destination's number."""
     sequence: int
-    """The message's number within its shard; says which segment holds it."""
+    """The message's number within its shard; says which segment holds it. While it is delayed: its number in the schedule."""
     position: int
     """Dense within the lane (R2)."""
     accepted_at: int
-    """Instant in ms since the epoch."""
+    """Instant in ms since the epoch. While it is delayed: when it is due."""
     redelivered: bool
     failures: int
     """Deliveries that failed (NACK, rejected, modified failed, rollback); crash and disconnect never count (R9)."""

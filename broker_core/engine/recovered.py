@@ -47,5 +47,7 @@ class Recovered:
     last_subscription: int = 0
     instance: str = "surety"
     """Names this installation in message ids; the same for ever."""
+    scheduled: list[tuple[int, int, int]] = field(default_factory=list)
+    """(destination, count, octets) of delayed messages, those of destroyed destinations included."""
     retained: dict[tuple[int, int], tuple[int, int]] = field(default_factory=dict)
     """(destination, lane) -> (lowest, highest) position in the retained table."""

@@ -32,6 +32,7 @@ def recover(found: Recovered, limits: Limits, instance: str, decode: Decode = no
         _replay(shard, row)
     shard.sequence += SEQUENCES_SKIPPED
     _restore_segments(shard, found)
+    _restore_schedule(shard, found)
     for subscription in shard.subscriptions.values():
         for cursor in subscription.order:
             cursor.offered_before = cursor.offered
@@ -157,6 +158,17 @@ def _restore_segments(shard: Shard, found: Recovered) -> None:
     segments.retained = dict(found.retained)
     for closed in found.segments:
         segments.adopt(closed)
+
+
+def _restore_schedule(shard: Shard, found: Recovered) -> None:
+    """Only counts: the first rows are read when the engine runs."""
+    for number, count, octets in found.scheduled:
+        destination = shard.numbered.get(number)
+        if destination is None:
+            shard.schedule.discarding[number] = None
+            continue
+        destination.scheduled, destination.scheduled_octets = count, octets
+        shard.schedule.rows += count
 
 
 def _lane(shard: Shard, number: int, index: int) -> Lane | None:

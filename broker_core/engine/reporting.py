@@ -83,6 +83,8 @@ def _describe(d: Destination, depth: int, slowest: Subscription | None) -> Desti
         dead=d.dead,
         expired=d.expired,
         redelivered=d.redelivered,
+        scheduled=d.scheduled,
+        scheduled_octets=d.scheduled_octets,
         oldest_at=None if slowest is None else _oldest_at(slowest),
     )
 

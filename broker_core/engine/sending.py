@@ -6,11 +6,11 @@ from .accounting import discard_body
 from .commands import Direction, Send
 from .destination import Destination
 from .effects import Confirmed, Refused
-from .message import VOLATILE, Message
-from .placing import obtain, place, why_not_create
+from .message import Message
+from .placing import obtain, why_not_create
 from .refusal import Refusal
+from .scheduling import enter, schedule
 from .shard import Shard
-from .topics import publish
 
 
 def send(shard: Shard, command: Send) -> None:
@@ -22,19 +22,21 @@ def send(shard: Shard, command: Send) -> None:
             drop(shard, command, refusal)
             return
         destination = obtain(shard, command.peer, command.address)
-    accept(shard, destination, command.message)
+    message = command.message
+    if message.header.delay:
+        schedule(shard, destination, message, shard.now)
+    else:
+        enter(shard, destination, message)
     if command.token is not None:
         shard.batch.outputs.append(Confirmed(command.peer, command.token))
 
 
-def accept(shard: Shard, destination: Destination, message: Message) -> None:
-    """The message becomes visible; nothing may be against it."""
-    if destination.is_topic:
-        publish(shard, destination, message)
+def accept(shard: Shard, destination: Destination, message: Message, sent_at: int) -> None:
+    """The message, sent then, becomes visible or waits for its delay to pass; nothing may be against it."""
+    if message.header.delay:
+        schedule(shard, destination, message, sent_at)
     else:
-        if destination.owner is not None and message.header.lane < VOLATILE:
-            message.header = message.header.unstored()
-        place(shard, destination, message)
+        enter(shard, destination, message)
 
 
 def drop(shard: Shard, send: Send, refusal: Refusal) -> None:

@@ -13,6 +13,7 @@ from .effects import Copy, Definition, Output, PageWanted, PositionsWanted, Read
 from .limits import Limits
 from .link import Link, Peer
 from .message import VOLATILE, Header, Message
+from .schedule import Schedule
 from .segments import LaneKey, Segments
 from .subscription import Cursor, Subscription
 from .wildcard import Matches
@@ -38,6 +39,7 @@ class Batch:
         "definitions",
         "dirty",
         "discarded",
+        "due",
         "failures",
         "firsts",
         "looks",
@@ -46,6 +48,7 @@ class Batch:
         "outputs",
         "published",
         "reads",
+        "scheduled",
         "served",
         "settled",
         "settling",
@@ -59,6 +62,8 @@ class Batch:
         self.messages: list[Message] = []
         self.spilled: list[Message] = []
         self.copies: list[Copy] = []
+        self.scheduled: list[Message] = []
+        self.due: list[int] = []
         self.firsts: dict[Lane, int] = {}
         """Lanes that took stored messages, with the first position taken."""
         self.published: dict[Lane, int] = {}
@@ -175,6 +180,7 @@ class Shard:
         "scan_began",
         "scan_traffic",
         "scanning",
+        "schedule",
         "segments",
         "sends_to_the_gone",
         "sequence",
@@ -221,13 +227,14 @@ class Shard:
         """Positions of stored messages whose large bodies are on their way to browsers, and to how many."""
         self.segments = Segments()
         self.timers = Timers()
+        self.schedule = Schedule()
         self.accepted = self.settled = self.dead = self.expired = self.redelivered = 0
         """Of all destinations, destroyed ones included, since recovery."""
         self.sends_to_the_gone = 0
         """Dropped, as their temporary destination had ended."""
         self.batch = Batch(limits.looks)
         self.memory = 0
-        """Octets of messages in `ready` and `returned`, of pages on their way, and of what browsers were read."""
+        """Octets of messages in `ready` and `returned`, of delayed ones that are due soon, of pages on their way, and of what browsers were read."""
         self.transacted = 0
         """Octets of sends that wait for their transactions' end; as many as `memory_octets` at the most."""
         self.presettled: list[tuple[Link, list[int]]] = []

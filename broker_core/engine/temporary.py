@@ -13,7 +13,7 @@ from __future__ import annotations
 from dataclasses import replace
 from functools import lru_cache
 
-from .accounting import empty
+from .accounting import empty, forget_delayed
 from .address import is_temporary
 from .commands import CreateTemporary
 from .destination import Destination, Settings
@@ -92,7 +92,7 @@ def _deserted(owner: Peer) -> Destination | None:
     """The one that can go to make room: empty, and without consumers for the longest. One that was given messages since stays: its owner may come back."""
     while owner.deserted:
         destination = next(iter(owner.deserted))
-        if not destination.depth:
+        if not (destination.depth or destination.scheduled):
             return destination
         del owner.deserted[destination]
     return None
@@ -107,6 +107,7 @@ def end_temporary(shard: Shard, destination: Destination) -> None:
             empty(shard, cursor)
         shard.batch.dirty.pop(subscription, None)
         shard.subscriptions.pop(subscription.number, None)
+    forget_delayed(shard, destination)
     del shard.destinations[destination.address], shard.numbered[destination.number]
     del owner.temporaries[destination]
     owner.deserted.pop(destination, None)

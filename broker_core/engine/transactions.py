@@ -64,6 +64,7 @@ def _send(shard: Shard, transaction: Transaction, command: Transacted, send: Sen
         discard_body(shard, send.message)
         _refuse_part(shard, transaction, command, refusal, send.address)
         return
+    send.message.accepted_at = shard.now  # a delay counts from the send, not from the commit (JMS 2.0, 7.9)
     transaction.sends.append(send)
     transaction.octets += size
     shard.transacted += size
@@ -165,7 +166,7 @@ def _commit(shard: Shard, transaction: Transaction) -> None:
             refusal = why_not(shard, send) if is_temporary(address) else None
             destination = obtain(shard, send.peer, address) if refusal is None else None
         if destination is not None:
-            accept(shard, destination, send.message)
+            accept(shard, destination, send.message, send.message.accepted_at)
         elif refusal is not None:
             drop(shard, send, refusal)
 

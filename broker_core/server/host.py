@@ -192,7 +192,7 @@ class Host:
             self._flushed = []
             if self._held and not self._space.low:
                 self.submit(())
-            effects = self._engine.flush(self._clock.now(), report=self._reporter.is_due())
+            effects = self._engine.flush(self._clock.now(), report=self._reporter.is_due(), space_low=self._space.low)
             self._reporter.begin(effects)
             self._open_octets = self._open_sends = 0
             if self._waiting:
@@ -297,7 +297,7 @@ class Host:
         """One timer for the engine's next deadline and for the next report; while one is under way none is due."""
         report = self._reporter.seconds_left()
         delays = [] if report is None else [report]
-        if self._held:
+        if self._held or self._space.low:
             delays.append(SPACE_RETRY_SECONDS)
         if (deadline := self._engine.next_deadline()) is not None:
             delays.append((deadline - self._clock.now()) / 1000)

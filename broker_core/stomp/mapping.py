@@ -34,9 +34,19 @@ RELIABILITIES = {
     "assured": Reliability.ASSURED,
 }
 BROKERS_OWN = frozenset(
-    ("receipt", "transaction", "content-length", "message-id", "subscription", "ack", "redelivered", "timestamp", "receipt-id")
-)
-"""Headers of a SEND that are not kept: they concern its frame only, or are the broker's to state in MESSAGE and must not be forged."""
+    (
+        "receipt", "transaction", "content-length", "message-id", "subscription", "ack", "redelivered", "timestamp", "receipt-id",
+        "delay", "AMQ_SCHEDULED_DELAY",
+    )
+)  # fmt: skip
+"""Headers of a SEND that are not kept: they concern its frame or its sending only, or are the broker's to state in MESSAGE and must not be
+forged. A delay would be a second one where a consumer sends on what it received."""
+DELAYS = ("delay", "AMQ_SCHEDULED_DELAY")
+"""Our contract's, ActiveMQ's."""
+DELAY_MS_MAX = 10 * 365 * 86_400_000
+"""Ten years: what is wanted later is a mistake in the unit."""
+OTHER_SCHEDULES = ("AMQ_SCHEDULED_CRON", "AMQ_SCHEDULED_PERIOD", "AMQ_SCHEDULED_REPEAT", "_AMQ_SCHED_DELIVERY")
+"""ActiveMQ's repetitions and Artemis's instant: to ignore them would be to deliver too early or too seldom."""
 INSTANT_MAX = (1 << 63) - 1
 """Instants are 64-bit integers in the store."""
 NAME_MAX = 255
@@ -78,8 +88,6 @@ def outgoing(headers: dict[str, str], lines: bytes | None, client_id: str, tempo
         raise Malformed("SEND needs header destination")
     address = temporaries.address_of(destination)
     headers, replies = temporaries.reply_to(headers)
-    if "delay" in headers:
-        raise Malformed("header delay of SEND is not supported yet")
     if lines is None or replies or not BROKERS_OWN.isdisjoint(headers):
         lines = canonical({name: value for name, value in headers.items() if name not in BROKERS_OWN})
     header = Header(
@@ -89,8 +97,22 @@ def outgoing(headers: dict[str, str], lines: bytes | None, client_id: str, tempo
         _instant(headers["expires"]) if "expires" in headers else 0,
         Encoding.STOMP,
         client_id=client_id,
+        delay=_delay(headers),
     )
     return address, header, replies
+
+
+def _delay(headers: dict[str, str]) -> int:
+    for name in OTHER_SCHEDULES:
+        if name in headers:
+            raise Malformed(f"header {name} of SEND is not supported: a message is delayed once, by header {DELAYS[0]} in milliseconds")
+    for name in DELAYS:
+        value = headers.get(name)
+        if value is not None:
+            if not (value.isascii() and value.isdigit() and len(value) <= 12 and int(value) <= DELAY_MS_MAX):
+                raise Malformed(f"header {name} is {quoted(value)}, not a number of milliseconds up to {DELAY_MS_MAX}, ten years")
+            return int(value)
+    return 0
 
 
 def _priority(value: str) -> int:

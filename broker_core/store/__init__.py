@@ -90,6 +90,9 @@ class Store(Protocol):
     async def sweep_retained(self, sweep: SweepRetained) -> None:
         """Delete settled rows from the retained table."""
 
+    async def discard_scheduled(self, destination: int) -> None:
+        """Delete the delayed messages of a destination that is no more, in bounded steps."""
+
     async def trim_ledger(self, before: int, octets_max: int) -> int:
         """Drop ledger segments whose last commit is older than `before` (ms) and read by all, and what exceeds `octets_max` even if it leaves a gap
         (R26). How many went."""

@@ -24,8 +24,10 @@ from broker_core.engine.effects import (
 )
 from broker_core.engine.message import Message, StoredBody
 
+from .arrays import integers
 from .ledger import Ledger
-from .rows import COLUMNS, RowPacker, instant, text_octets
+from .rows import COLUMNS, SCHEDULED_COLUMNS, RowPacker, instant, text_octets
+from .schedule import SCHEDULED
 from .segments import message_table, spill_table
 
 
@@ -72,7 +74,13 @@ class CommitBuilder:
             parts.append(b"SET LOCAL synchronous_commit = off")
         if commit.messages:
             self._insert(message_table(self._shard, commit.segment), commit.messages, parts, streams)
-            self._reference(commit, parts)
+            self._reference(commit.segment, commit.messages, parts)
+        if commit.scheduled:
+            parts.append(f"COPY surety.scheduled({SCHEDULED_COLUMNS}) FROM STDIN (FORMAT binary)".encode())
+            streams.append(self._packer.pieces(commit.scheduled, self._shard))
+            self._reference(SCHEDULED, commit.scheduled, parts)
+        if commit.due:
+            parts.append(self._unschedule(commit.due))
         if commit.spilled:
             self._insert(spill_table(self._shard, commit.segment), commit.spilled, parts, streams)
         for copies in _together(commit.copies):
@@ -92,11 +100,19 @@ class CommitBuilder:
         parts.append(f"COPY {table}({COLUMNS}) FROM STDIN (FORMAT binary)".encode())
         streams.append(self._packer.pieces(messages))
 
-    def _reference(self, commit: Commit, parts: list[bytes]) -> None:
-        large = [message.body.body for message in commit.messages if type(message.body) is StoredBody]
+    def _reference(self, segment: int, messages: list[Message], parts: list[bytes]) -> None:
+        large = [message.body.body for message in messages if type(message.body) is StoredBody]
         if large:
-            rows = ",".join(f"({self._shard},{commit.segment},{body})" for body in large)
+            rows = ",".join(f"({self._shard},{segment},{body})" for body in large)
             parts.append(f"INSERT INTO surety.body_reference(shard,segment,body)VALUES{rows} ON CONFLICT DO NOTHING".encode())
+
+    def _unschedule(self, due: list[int]) -> bytes:
+        """Their rows are in a segment now, and their large bodies named from there; or they are volatile, and the engine knows their bodies."""
+        return (
+            f"WITH gone AS (DELETE FROM surety.scheduled WHERE shard = {self._shard} AND schedule = ANY('{integers(due)}'::int8[]) RETURNING stored_body) "
+            f"DELETE FROM surety.body_reference WHERE shard = {self._shard} AND segment = {SCHEDULED} "
+            "AND body IN (SELECT stored_body FROM gone WHERE stored_body IS NOT NULL)"
+        ).encode()
 
     def _copy(self, copies: list[Copy], segment: int) -> list[bytes]:
         """R15: the sources' octets, encoding and body under the targets' headers. A source that is not there violates NOT NULL: better no commit

@@ -108,6 +108,17 @@ class MemoryStore:
         for message in [*commit.messages, *commit.spilled]:
             assert message.body is not None, f"message {message.sequence} has no body to store"
             self._insert(segment, _kept(message, message.header, message.body))
+        for message in commit.scheduled:
+            assert message.body is not None, f"delayed message {message.sequence} has no body to store"
+            assert message.sequence not in tables.scheduled, f"number {message.sequence} of the schedule is taken"
+            header, due = _cleaned(message.header), message.accepted_at
+            waiting = Row(header, message.body, message.size, message.destination, message.sequence, 0, due)
+            journal.put(tables.scheduled, message.sequence, waiting)
+            if message.header.lane >= VOLATILE:
+                journal.put(tables.scheduled_volatile, message.sequence, None)
+        for number in commit.due:
+            journal.remove(tables.scheduled, number)
+            journal.remove(tables.scheduled_volatile, number)
         for copy in commit.copies:
             source = self._source(copy)
             header = _retold(copy.target.header, source.header)
@@ -262,6 +273,19 @@ class MemoryStore:
                 self._release({body.body for body in bodies if isinstance(body, StoredBody)})
         self._end(fault)
 
+    async def discard_scheduled(self, destination: int) -> None:
+        fault = self._begin("discard_scheduled")
+        if fault not in {Fault.LOST, Fault.CRASH, Fault.FULL}:
+            self._journal.flush()
+            self._unschedule([number for number, row in self._tables.scheduled.items() if row.destination == destination])
+        self._end(fault)
+
+    def _unschedule(self, numbers: list[int]) -> None:
+        bodies = [self._tables.scheduled.pop(number).body for number in numbers]
+        for number in numbers:
+            self._tables.scheduled_volatile.pop(number, None)
+        self._release({body.body for body in bodies if isinstance(body, StoredBody)})
+
     async def trim_ledger(self, before: int, octets_max: int) -> int:
         """Nothing is ever dropped: what a test or a simulation writes fits in memory, and its auditor wants all of it."""
         self._end(self._begin("trim_ledger"))
@@ -285,6 +309,7 @@ class MemoryStore:
                 segment.compacting = False
             if segment.compacted:
                 self._drop(segment.segment)
+        self._unschedule(list(tables.scheduled_volatile))
         named = tables.named_bodies()
         for body in [body for body, (epoch, _) in tables.bodies.items() if epoch < self._epoch and body not in named]:
             del tables.bodies[body]
@@ -313,7 +338,7 @@ def _kept(message: Message, header: Header, body: bytes | StoredBody) -> Row:
 def _cleaned(header: Header) -> Header:
     """As its columns give it back."""
     kept: dict[str, Any] = {name: text_octets(getattr(header, name)).decode() for name in ("message_id", "client_id", "annotations")}
-    kept["expiration"] = instant(header.expiration)
+    kept |= {"expiration": instant(header.expiration), "delay": 0}
     return replace_header(header, **kept) if any(getattr(header, name) != value for name, value in kept.items()) else header
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 
-from broker_core.engine.effects import RETAINED, ExpiredWanted, PageWanted, PositionsWanted, Read
+from broker_core.engine.effects import RETAINED, ExpiredWanted, PageWanted, PositionsWanted, Read, ScheduledWanted
 from broker_core.engine.message import VOLATILE, Encoding, Message, StoredBody
 
 from . import SegmentMissing
@@ -14,6 +14,8 @@ from .memory_tables import Row, Tables
 
 def read_rows(tables: Tables, read: Read, *, cut: bool) -> tuple[list[Message], bool]:
     """The rows, and whether they are all. `cut`: end a page after its first row. Raises SegmentMissing."""
+    if isinstance(read, ScheduledWanted):
+        return _scheduled(tables, read, 1 if cut else read.limit)
     for segment in read.segments:
         if segment != RETAINED:
             may_read(tables, segment)
@@ -30,6 +32,16 @@ def read_rows(tables: Tables, read: Read, *, cut: bool) -> tuple[list[Message], 
     ended = len(page) == limit or sum(weight(row) for row in page) >= read.bytes_max or len(page) < len(rows)
     messages = [_message(row, row.body if read.wanted is None else None) for row in page]
     return messages, not ended or page[-1].position == read.upto
+
+
+def _scheduled(tables: Tables, read: ScheduledWanted, limit: int) -> tuple[list[Message], bool]:
+    rows = sorted(
+        [row for row in tables.scheduled.values() if (row.accepted_at, row.sequence) > read.after and row.accepted_at <= read.upto],
+        key=lambda row: (row.accepted_at, row.sequence),
+    )
+    page = _page(rows, limit, read.bytes_max, _whole)
+    cut = len(page) == limit or len(page) < len(rows) or sum(row.size for row in page) >= read.bytes_max
+    return [_message(row, row.body) for row in page], not cut
 
 
 def may_read(tables: Tables, segment: int) -> None:

@@ -27,6 +27,9 @@ def recovered(tables: Tables, epoch: int, clock_ms: int, instance: str) -> Recov
     found.last_destination, found.last_subscription = tables.last_destination, tables.last_subscription
     found.segments = [_stored_lanes(s.closed) for _, s in sorted(tables.segments.items()) if s.closed is not None]
     _describe_open(tables, found)
+    for number in sorted({row.destination for row in tables.scheduled.values()}):
+        sizes = [row.size for row in tables.scheduled.values() if row.destination == number]
+        found.scheduled.append((number, len(sizes), sum(sizes)))
     for destination, lane, position in tables.retained:
         low, high = found.retained.get((destination, lane), (position, position))
         found.retained[destination, lane] = (min(low, position), max(high, position))

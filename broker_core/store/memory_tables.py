@@ -117,6 +117,10 @@ class Tables:
         self.highest_segment = 0
         self.retained: dict[tuple[int, int, int], tuple[int, Row]] = {}
         """(destination, lane, position) -> (the segment it came from, row)."""
+        self.scheduled: dict[int, Row] = {}
+        """By number: `sequence`; `accepted_at` is when it is due."""
+        self.scheduled_volatile: dict[int, None] = {}
+        """Those of them that do not survive their node."""
         self.ledger: list[LedgerRow] = []
         self.number = self.at = self.sequence = 0
         self.lanes: dict[Lane, int] = {}
@@ -140,6 +144,7 @@ class Tables:
                 yield from rows
         for _, row in self.retained.values():
             yield row
+        yield from self.scheduled.values()
 
     def named_bodies(self) -> set[int]:
         """Bodies that some row names."""

@@ -22,16 +22,18 @@ from .sharing import uninterrupted
 
 _STATISTICS = """
 INSERT INTO surety.destination_statistics AS s (shard, destination, address, depth, octets, consumers, unsettled, accepted_total, settled_total,
-    dead_total, expired_total, redelivered_total, oldest_at, state, at)
+    dead_total, expired_total, redelivered_total, scheduled, scheduled_octets, oldest_at, state, at)
 SELECT %s, *, clock_timestamp() FROM unnest(%s::int4[], %s::text[], %s::int8[], %s::int8[], %s::int4[], %s::int8[], %s::int8[], %s::int8[],
-    %s::int8[], %s::int8[], %s::int8[], %s::int8[], %s::int2[])
+    %s::int8[], %s::int8[], %s::int8[], %s::int8[], %s::int8[], %s::int8[], %s::int2[])
 ON CONFLICT (shard, destination) DO UPDATE SET address = EXCLUDED.address, depth = EXCLUDED.depth, octets = EXCLUDED.octets,
     consumers = EXCLUDED.consumers, unsettled = EXCLUDED.unsettled, accepted_total = EXCLUDED.accepted_total,
     settled_total = EXCLUDED.settled_total, dead_total = EXCLUDED.dead_total, expired_total = EXCLUDED.expired_total,
-    redelivered_total = EXCLUDED.redelivered_total, oldest_at = EXCLUDED.oldest_at, state = EXCLUDED.state, at = EXCLUDED.at
+    redelivered_total = EXCLUDED.redelivered_total, scheduled = EXCLUDED.scheduled, scheduled_octets = EXCLUDED.scheduled_octets,
+    oldest_at = EXCLUDED.oldest_at, state = EXCLUDED.state, at = EXCLUDED.at
 """
 _COLUMNS = (
-    "destination", "address", "depth", "octets", "consumers", "unsettled", "accepted", "settled", "dead", "expired", "redelivered", "oldest_at", "state",
+    "destination", "address", "depth", "octets", "consumers", "unsettled", "accepted", "settled", "dead", "expired", "redelivered",
+    "scheduled", "scheduled_octets", "oldest_at", "state",
 )
 _FORGET = """
 DELETE FROM surety.destination_statistics s WHERE shard = %s AND at < (SELECT acquired_at FROM surety.lease l WHERE l.shard = s.shard) AND NOT EXISTS

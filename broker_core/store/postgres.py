@@ -1,7 +1,7 @@
 """The PostgreSQL store: five kinds of connections, so that nothing slow ever stands before a group commit.
 
 writer       the lease's own: commits, in order, nothing else
-maintenance  tables made and dropped, compaction (R4, R5)
+maintenance  tables made and dropped, compaction (R4, R5), what else is deleted in steps
 progress     checkpoints, statistics, control requests
 readers      pages
 bodies       large bodies in and out (R16)
@@ -21,7 +21,7 @@ from psycopg import AsyncConnection
 from broker_core.engine.effects import Checkpoint, Commit, CompactSegment, Read, SweepRetained
 from broker_core.engine.message import Message
 
-from . import CommitLost, ControlRequest, Recovered, SpaceExhausted, compaction, retention
+from . import CommitLost, ControlRequest, Recovered, SpaceExhausted, compaction, retention, schedule
 from .bodies import Bodies
 from .checkpoint import write_checkpoint
 from .commit import CommitBuilder
@@ -89,6 +89,7 @@ class PostgresStore:
             await segments.clear_spill()
             await segments.undo_compaction()
             await segments.drop_compacted()
+            await schedule.remove_volatile(self._maintenance, self._fence, segments)
             await self._body.sweep()
             async with self._fence.transaction(self._progress):
                 await self._progress.execute(QUERIES["progress_remove_destroyed"], keys)
@@ -164,6 +165,10 @@ class PostgresStore:
     async def sweep_retained(self, sweep: SweepRetained) -> None:
         async with _Translated():
             await compaction.sweep(self._maintenance, self._fence, self._segments, sweep)
+
+    async def discard_scheduled(self, destination: int) -> None:
+        async with _Translated():
+            await schedule.discard(self._maintenance, self._fence, self._segments, destination)
 
     async def trim_ledger(self, before: int, octets_max: int) -> int:
         async with _Translated():

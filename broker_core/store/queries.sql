@@ -217,6 +217,30 @@ WITH gone AS (
 )
 SELECT body FROM gone WHERE NOT EXISTS (SELECT FROM surety.body_reference r WHERE r.shard = %(shard)s AND r.body = gone.body AND r.segment <> 0)
 
+-- name: scheduled_counts
+SELECT destination, count(*), sum(size)::int8 FROM surety.scheduled WHERE shard = %(shard)s GROUP BY destination ORDER BY destination
+
+-- name: scheduled_remove_volatile
+-- At most %(limit)s delayed messages that do not survive their node.
+DELETE FROM surety.scheduled WHERE ctid = ANY(ARRAY(
+    SELECT ctid FROM surety.scheduled WHERE shard = %(shard)s AND volatile LIMIT %(limit)s
+))
+RETURNING stored_body
+
+-- name: scheduled_discard
+-- At most %(limit)s delayed messages of a destination that is no more.
+DELETE FROM surety.scheduled WHERE ctid = ANY(ARRAY(
+    SELECT ctid FROM surety.scheduled WHERE shard = %(shard)s AND destination = %(destination)s LIMIT %(limit)s
+))
+RETURNING stored_body
+
+-- name: references_unschedule
+-- Bodies that left the schedule; those that nobody names any more.
+WITH gone AS (
+    DELETE FROM surety.body_reference WHERE shard = %(shard)s AND segment = -1 AND body = ANY(%(bodies)s) RETURNING body
+)
+SELECT body FROM gone WHERE NOT EXISTS (SELECT FROM surety.body_reference r WHERE r.shard = %(shard)s AND r.body = gone.body AND r.segment <> -1)
+
 -- name: segments_uncompact
 UPDATE surety.segment SET compacting = false WHERE shard = %(shard)s AND segment = ANY(%(segments)s)
 

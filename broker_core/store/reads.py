@@ -8,7 +8,7 @@ from typing import Any
 from psycopg import AsyncConnection, AsyncCursor
 from psycopg.types.numeric import Int8
 
-from broker_core.engine.effects import RETAINED, ExpiredWanted, PageWanted, PositionsWanted, Read
+from broker_core.engine.effects import RETAINED, ExpiredWanted, PageWanted, PositionsWanted, Read, ScheduledWanted
 from broker_core.engine.message import PRIORITIES, VOLATILE, Header, Message, StoredBody
 from broker_core.engine.subscription import EVERYTHING
 
@@ -20,6 +20,7 @@ _ROW = (
     "sequence, position, accepted_at, destination, size, body, stored_body"
 )
 _BARE = _ROW.replace("body, stored_body", "NULL::bytea AS body, NULL::int8 AS stored_body")
+_SCHEDULED_ROW = _ROW.replace("sequence, position, accepted_at", "schedule AS sequence, 0::int8 AS position, due_at AS accepted_at")
 _RETAINED = "surety.retained"
 Keys = dict[str, int | list[int]]
 HEADERS_KEPT = 2_000
@@ -45,6 +46,8 @@ class Reader:
             return await self._page(read)
         if isinstance(read, PositionsWanted):
             return await self._positions(read), True
+        if isinstance(read, ScheduledWanted):
+            return await self._scheduled(read)
         return await self._expired(read)
 
     async def _page(self, read: PageWanted) -> tuple[list[Message], bool]:
@@ -54,14 +57,26 @@ class Reader:
         order = "ORDER BY position LIMIT %(limit)s::int8"
         if read.wanted is not None:
             return await self._scan(read, tables, where, order, keys)
-        rows = self._union(_ROW, tables, where, order)
+        messages, cut = await self._weighed(self._union(_ROW, tables, where, order), "position", keys, read)
+        return messages, not cut or messages[-1].position == read.upto
+
+    async def _scheduled(self, read: ScheduledWanted) -> tuple[list[Message], bool]:
+        where = "shard = %(shard)s::int2 AND (due_at, schedule) > (%(due)s::int8, %(number)s::int8) AND due_at <= %(upto)s::int8"
+        rows = f"SELECT {_SCHEDULED_ROW} FROM surety.scheduled WHERE {where} ORDER BY due_at, schedule LIMIT %(limit)s::int8"
+        due, number = read.after
+        keys: Keys = {"shard": self._shard, "due": due, "number": number, "upto": read.upto, "limit": read.limit, "bytes_max": read.bytes_max}
+        messages, cut = await self._weighed(rows, "accepted_at, sequence", keys, read)
+        return messages, not cut
+
+    async def _weighed(self, rows: str, order: str, keys: Keys, read: PageWanted | ScheduledWanted) -> tuple[list[Message], bool]:
+        """The rows that fit, one at least, and whether there may be more."""
         # `before` is the weight of the rows above. The row that overflows comes without its body: it only tells that there is more.
-        weighed = f"SELECT *, sum(size) OVER (ORDER BY position ROWS UNBOUNDED PRECEDING) - size AS before FROM ({rows}) AS source"
+        weighed = f"SELECT *, sum(size) OVER (ORDER BY {order} ROWS UNBOUNDED PRECEDING) - size AS before FROM ({rows}) AS source"
         fits = "before = 0 OR before + size <= %(bytes_max)s::int8"
         row = _ROW.replace("body, stored_body", f"CASE WHEN {fits} THEN body END AS body, CASE WHEN {fits} THEN stored_body END AS stored_body")
-        statement = f"SELECT {row} FROM ({weighed}) AS page WHERE before < %(bytes_max)s::int8 OR before = 0 ORDER BY position"
+        statement = f"SELECT {row} FROM ({weighed}) AS page WHERE before < %(bytes_max)s::int8 OR before = 0 ORDER BY {order}"
         messages = await self._messages(statement, keys)
-        return _cut(read, messages, [message.size for message in messages])
+        return messages, _cut(read, messages, [message.size for message in messages])
 
     async def _scan(self, read: PageWanted, tables: list[str], where: str, order: str, keys: Keys) -> tuple[list[Message], bool]:
         """The same without bodies, and without what the filter certainly leaves out: header sections are what weighs."""
@@ -75,7 +90,8 @@ class Reader:
         weighed = f"SELECT *, sum({weight}) OVER (ORDER BY position ROWS UNBOUNDED PRECEDING) - {weight} AS before FROM ({rows}) AS source"
         statement = f"SELECT {_ROW} FROM ({weighed}) AS page WHERE before < %(bytes_max)s::int8 OR before = 0 ORDER BY position"
         messages = await self._messages(statement, keys, sifted.constants)
-        return _cut(read, messages, [len(message.header.octets) for message in messages])
+        cut = _cut(read, messages, [len(message.header.octets) for message in messages])
+        return messages, not cut or messages[-1].position == read.upto
 
     async def _positions(self, read: PositionsWanted) -> list[Message]:
         where = "destination = %(destination)s::int4 AND priority = %(priority)s::int2 AND position = ANY(%(positions)s::int8[])"
@@ -154,10 +170,9 @@ class Reader:
         return header
 
 
-def _cut(read: PageWanted, messages: list[Message], weights: list[int]) -> tuple[list[Message], bool]:
-    """Less the row that overflowed; and whether these are all."""
+def _cut(read: PageWanted | ScheduledWanted, messages: list[Message], weights: list[int]) -> bool:
+    """Take away the row that overflowed; whether there may be more than these."""
     octets = sum(weights)
     if octets > read.bytes_max and len(messages) > 1:
         messages.pop()
-    cut = octets >= read.bytes_max or len(messages) == read.limit
-    return messages, not cut or messages[-1].position == read.upto
+    return octets >= read.bytes_max or len(messages) == read.limit

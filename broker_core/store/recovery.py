@@ -51,6 +51,7 @@ class Recovery:
         while self._is_over(recovered):
             _open(recovered, recovered.open_segment + 1)
         recovered.retained = {(destination, lane): (low, high) for destination, lane, low, high in await self._all("retained_ranges")}
+        recovered.scheduled = await self._all("scheduled_counts")
         ((recovered.instance,),) = await self._all("installation_read")
         recovered.clock_ms = (await self._all("clock"))[0][0]
         firsts = {lane: first for lane, (first, _) in recovered.open_lanes.items()}

@@ -9,13 +9,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from struct import Struct
 
-from broker_core.engine.message import Header, Message, StoredBody
+from broker_core.engine.message import VOLATILE, Header, Message, StoredBody
 
 COLUMNS = (
     "sequence, position, accepted_at, destination, size, body, stored_body, "
     "expiration, priority, reliability, encoding, routed, message_id, client_id, annotations, headers"
 )
 """The order of the fields in a COPY, in both directions; not the order on disk."""
+SCHEDULED_COLUMNS = "schedule, shard, due_at, volatile" + COLUMNS.removeprefix("sequence, position, accepted_at")
+"""The same of the schedule, whose rows begin otherwise."""
 SIGNATURE = b"PGCOPY\n\xff\r\n\0" + bytes(8)
 TRAILER = b"\xff\xff"
 PIECE_ROWS = 128
@@ -28,6 +30,7 @@ INSTANT_MAX = (1 << 63) - 1
 
 _LARGE = Struct(">iq")
 _FIXED = Struct(">hiqiqiqiiiii")
+_SCHEDULED = Struct(">hiqihiqi?iiiii")
 _HEADER = Struct(">iqihihihi")
 _LENGTH = Struct(">i")
 _NULL = b"\xff\xff\xff\xff"
@@ -49,10 +52,11 @@ class RowPacker:
     def __init__(self) -> None:
         self._headers: dict[Header, bytes] = {}
 
-    def pieces(self, messages: Sequence[Message]) -> Iterator[bytes]:
-        """A COPY stream, signature and trailer included, PIECE_ROWS rows at a time."""
+    def pieces(self, messages: Sequence[Message], schedule: int | None = None) -> Iterator[bytes]:
+        """A COPY stream, signature and trailer included, PIECE_ROWS rows at a time. `schedule`: rows for the schedule of this shard."""
         for start in range(0, len(messages), PIECE_ROWS):
-            parts = self._pack(messages[start : start + PIECE_ROWS] if len(messages) > PIECE_ROWS else messages)
+            piece = messages[start : start + PIECE_ROWS] if len(messages) > PIECE_ROWS else messages
+            parts = self._pack(piece) if schedule is None else self._pack_scheduled(piece, schedule)
             if start == 0:
                 parts.insert(0, SIGNATURE)
             if start + PIECE_ROWS >= len(messages):
@@ -74,6 +78,20 @@ class RowPacker:
             append(fixed(16, 8, message.sequence, 8, message.position, 8, message.accepted_at, 4, message.destination, 4, message.size, -1))
             append(_LARGE.pack(8, body.body))
             append(packed[4:])  # less the NULL that stands for no large body
+        return parts
+
+    def _pack_scheduled(self, messages: Sequence[Message], shard: int) -> list[bytes]:
+        parts: list[bytes] = []
+        for message in messages:
+            header, body = message.header, message.body
+            packed = self._headers.get(header) or self._pack_header(header)
+            volatile = header.lane >= VOLATILE
+            leading = (17, 8, message.sequence, 2, shard, 8, message.accepted_at, 1, volatile, 4, message.destination, 4, message.size)
+            if isinstance(body, StoredBody):
+                parts += (_SCHEDULED.pack(*leading, -1), _LARGE.pack(8, body.body), packed[4:])
+            else:
+                assert body is not None, f"delayed message {message.sequence} has no body to store"
+                parts += (_SCHEDULED.pack(*leading, len(body)), body, packed)
         return parts
 
     def _pack_header(self, header: Header) -> bytes:

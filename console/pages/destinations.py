@@ -132,4 +132,4 @@ def _particulars(result: dict[str, Any]) -> str:
     return f": {', '.join(parts)}" if parts else ""
 
 
-_COUNTS = (("purged", "discarded"), ("discarded", "discarded"), ("outstanding", "kept with consumers"))
+_COUNTS = (("purged", "discarded"), ("discarded", "discarded"), ("scheduled", "discarded that were not due yet"), ("outstanding", "kept with consumers"))

@@ -24,6 +24,8 @@ GAUGES = {
     "depth": ("messages", "Messages that are neither settled nor discarded."),
     "octets": ("message_bytes", "Octets of header sections and bodies of these messages."),
     "unsettled": ("messages_unsettled", "Messages delivered to a consumer that has not settled them."),
+    "scheduled": ("messages_scheduled", "Delayed messages that are not due yet."),
+    "scheduled_octets": ("message_scheduled_bytes", "Octets of header sections and bodies of these messages."),
     "consumers": ("consumers", "Consumers attached."),
 }
 COUNTERS = {

@@ -31,7 +31,7 @@ _DESTINATIONS = """
         SELECT defined.destination AS number, defined.address, defined.automatic, defined.state,
                defined.settings::text AS settings, statistics.depth, statistics.octets, statistics.consumers, statistics.unsettled,
                statistics.accepted_total, statistics.settled_total, statistics.dead_total, statistics.expired_total,
-               statistics.redelivered_total,
+               statistics.redelivered_total, statistics.scheduled, statistics.scheduled_octets,
                greatest(statistics.at, clock_timestamp() - make_interval(secs => %(report_seconds_max)s)) AS at,
                CASE WHEN statistics.depth > 0 THEN
                     greatest(0, (extract(epoch FROM clock_timestamp()) * 1000)::int8 - statistics.oldest_at) END AS oldest_ms,
@@ -69,6 +69,9 @@ class Destination:
     dead_total: int | None
     expired_total: int | None
     redelivered_total: int | None
+    scheduled: int | None
+    """Delayed messages that are not due yet, in neither `depth` nor `octets`."""
+    scheduled_octets: int | None
     at: datetime
     """When the counters had these values: when the node wrote them or, if it found no change since, shortly ago."""
 

@@ -26,6 +26,8 @@ def totals() -> dict[str, Any] | None:
                coalesce(sum(depth) FILTER (WHERE present), 0)::int8 AS depth,
                coalesce(sum(octets) FILTER (WHERE present), 0)::int8 AS octets,
                coalesce(sum(unsettled) FILTER (WHERE present), 0)::int8 AS unsettled,
+               coalesce(sum(scheduled) FILTER (WHERE present), 0)::int8 AS scheduled,
+               coalesce(sum(scheduled_octets) FILTER (WHERE present), 0)::int8 AS scheduled_octets,
                coalesce(sum(consumers) FILTER (WHERE present), 0)::int8 AS consumers,
                count(*) FILTER (WHERE present AND state <> 0) AS paused,
                greatest(0, (extract(epoch FROM clock_timestamp()) * 1000)::int8

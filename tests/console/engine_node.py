@@ -82,7 +82,8 @@ class EngineNode:
                 self._connection.execute("DELETE FROM surety.destination_statistics WHERE destination = %s", [row.destination])
                 tell_statistics(
                     self._connection, row.destination, row.address, depth=row.depth, octets=row.octets, consumers=row.consumers,
-                    unsettled=row.unsettled, accepted=row.accepted, settled=row.settled, oldest_at=row.oldest_at, state=row.state,
+                    unsettled=row.unsettled, accepted=row.accepted, settled=row.settled, scheduled=row.scheduled, oldest_at=row.oldest_at,
+                    state=row.state,
                 )  # fmt: skip
             for request, done, result in effects.commit.answers if effects.commit else ():
                 self._connection.execute(
@@ -113,13 +114,14 @@ def tell_statistics(
     unsettled: int = 0,
     accepted: int = 0,
     settled: int = 0,
+    scheduled: int = 0,
     oldest_at: int | None = None,
     state: int = 0,
 ) -> None:
     """One row as the node writes it."""
     connection.execute(
         """INSERT INTO surety.destination_statistics (shard, destination, address, depth, octets, consumers, unsettled, accepted_total,
-                       settled_total, dead_total, expired_total, redelivered_total, oldest_at, state)
-           VALUES (0, %s, %s, %s, %s, %s, %s, %s, %s, 0, 0, 0, %s, %s)""",
-        [destination, address, depth, octets, consumers, unsettled, accepted, settled, oldest_at, state],
+                       settled_total, dead_total, expired_total, redelivered_total, scheduled, oldest_at, state)
+           VALUES (0, %s, %s, %s, %s, %s, %s, %s, %s, 0, 0, 0, %s, %s, %s)""",
+        [destination, address, depth, octets, consumers, unsettled, accepted, settled, scheduled, oldest_at, state],
     )

@@ -82,6 +82,13 @@ def test_nobody_discards_a_number_of_messages_that_nobody_knows(operator, databa
     assert facts.rows(database, "SELECT * FROM surety.control_request") == []
 
 
+def test_who_destroys_a_destination_sees_how_many_delayed_messages_go_with_it(operator, database):
+    facts.well(database)
+    facts.destination(database, 1, "queue/orders", depth=5, scheduled=1234)
+    assert "1,234 messages</strong> that are delayed" in operator.get(reverse("operate", args=[1, "destroy"])).content.decode()
+    assert "1,234" not in operator.get(reverse("operate", args=[1, "purge"])).content.decode()
+
+
 def test_what_is_destroyed_has_no_page_any_more(operator, database):
     facts.destination(database, 1, "queue/orders", destroyed=True)
     assert operator.get(reverse("operate", args=[1, "purge"])).status_code == 404

@@ -8,7 +8,7 @@ from django.test import override_settings
 
 from tests.console import facts
 
-COUNTERS = {"depth": 10, "octets": 1000, "consumers": 2, "unsettled": 3, "accepted": 100, "settled": 90, "oldest_at": 1}
+COUNTERS = {"depth": 10, "octets": 1000, "consumers": 2, "unsettled": 3, "accepted": 100, "settled": 90, "scheduled": 4, "oldest_at": 1}
 _SAMPLE = re.compile(r'([a-z_]+)(?:\{((?:[a-z]+="(?:[^"\\\n]|\\["\\n])*",?)*)\})? (\S+)')
 _LABEL = re.compile(r'([a-z]+)="((?:[^"\\]|\\.)*)"')
 
@@ -91,6 +91,7 @@ def test_sums_over_destinations(stranger, database):
     facts.destination(database, 3, "queue/gone", destroyed=True, **COUNTERS)
     samples, types = _parse(stranger.get("/metrics").content.decode())
     assert [_value(samples, f"surety_{name}") for name in ("messages", "message_bytes", "messages_unsettled", "consumers")] == [20, 2000, 6, 4]
+    assert _value(samples, "surety_messages_scheduled") == 8
     assert _value(samples, "surety_destinations") == 2
     assert _value(samples, "surety_destinations_paused") == 1
     assert _value(samples, "surety_messages_accepted_total") == 300, "what a destroyed destination counted stays counted"

@@ -12,6 +12,7 @@ from broker_core.engine.effects import (
     CompactSegment,
     Confirmed,
     Delivered,
+    DiscardScheduled,
     DropSegment,
     Effects,
     Maintenance,
@@ -135,6 +136,8 @@ class Bench:
             elif isinstance(step, CompactSegment):
                 now_of(self.store.compact_segment(step))
                 self.apply(c.SegmentCompacted(step.segment))
+            elif isinstance(step, DiscardScheduled):
+                now_of(self.store.discard_scheduled(step.destination))
             else:
                 now_of(self.store.sweep_retained(step))
 
@@ -154,10 +157,11 @@ class Bench:
         size: int = 10,
         properties: dict[str, str] | None = None,
         client_id: str = "",
+        delay: int = 0,
     ) -> list[Output]:
         lines = "\n".join([f"{name}:{value}" for name, value in (properties or {}).items()])
         for body in bodies:
-            header = Header(lines.encode(), priority, level, expires, Encoding.STOMP, client_id=client_id)
+            header = Header(lines.encode(), priority, level, expires, Encoding.STOMP, client_id=client_id, delay=delay)
             self.apply(c.Send(1, body, address, Message(header, body.encode(), size)))
         return self.flush()
 

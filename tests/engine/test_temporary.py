@@ -375,7 +375,7 @@ def test_an_operator_can_purge_and_destroy_it() -> None:
     asks(b, credit=1)
     answers(b, "a", "b", "c")
     assert b.control("purge", REPLIES) == {"purged": 2, "outstanding": 1}
-    assert b.control("destroy", REPLIES) == {"discarded": 1}
+    assert b.control("destroy", REPLIES) == {"discarded": 1, "scheduled": 0}
     assert set(b.engine.shard.destinations) == {DEAD}
     assert not b.engine.shard.peers[2].temporaries
 

@@ -244,10 +244,10 @@ def test_there_is_one_report_at_a_time_and_a_slow_one_does_not_keep_the_loop_bus
         class Counting(type(broker.engine)):  # type: ignore[misc]
             __slots__ = ()
 
-            def flush(self, now, *, report=False):
+            def flush(self, now, **how):
                 nonlocal flushes
                 flushes += 1
-                return flush(self, now, report=report)
+                return flush(self, now, **how)
 
         broker.host._engine = Counting(broker.engine.shard)
         client = await broker.client()
@@ -262,6 +262,22 @@ def test_there_is_one_report_at_a_time_and_a_slow_one_does_not_keep_the_loop_bus
         broker.publish_door.set()
         await asyncio.sleep(400)
         assert len(broker.published) > before, "then reports go on"
+        await broker.end()
+
+    run(story())
+
+
+def test_a_delayed_message_comes_when_it_is_due_though_nothing_else_happens(run: Run) -> None:
+    async def story() -> None:
+        broker = await Broker().start()
+        client = await broker.client("q")
+        client.say("SEND", ("destination", "/queue/q"), ("persistent", "true"), ("delay", "90000"), ("receipt", "1"), body=b"later")
+        await turns()
+        assert client.receipts() == ["1"]
+        await asyncio.sleep(89.9)
+        assert client.take() == []
+        await asyncio.sleep(0.2)
+        assert [(command, body) for command, _, body in client.take()] == [("MESSAGE", b"later")]
         await broker.end()
 
     run(story())

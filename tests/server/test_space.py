@@ -178,6 +178,25 @@ def test_a_peer_that_waited_for_space_and_is_gone_is_forgotten(run: Run) -> None
     run(story())
 
 
+def test_a_delayed_message_that_is_due_waits_for_space_and_keeps_nobody_busy(run: Run) -> None:
+    async def story() -> None:
+        broker = await Broker().start()
+        client = await broker.client("q")
+        client.say("SEND", ("destination", "/queue/q"), ("persistent", "true"), ("delay", "100"), body=b"later")
+        await turns()
+        low(broker)
+        began = broker.engine.shard.read_number, len(broker.store.commits)
+        await asyncio.sleep(60)
+        assert client.take() == []
+        assert (broker.engine.shard.read_number, len(broker.store.commits)) == began
+        enough(broker)
+        await asyncio.sleep(2 * host.SPACE_RETRY_SECONDS)
+        assert [body for _, _, body in client.take()] == [b"later"]
+        await broker.end()
+
+    run(story())
+
+
 def test_a_large_body_waits_for_space(run: Run) -> None:
     async def story() -> None:
         broker = await Broker(large_body_octets=2048, body_chunk_octets=65536).start()

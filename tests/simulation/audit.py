@@ -10,6 +10,8 @@ from dataclasses import dataclass, field
 
 DEAD = "queue/mq.sys.dmq"
 BEST_EFFORT, RELIABLE, ASSURED = 0, 3, 4
+CLOCK_LAG_MS = 2
+"""The engine counts whole milliseconds, and begins a term with one."""
 
 
 class Broken(AssertionError):
@@ -53,6 +55,9 @@ class Known:
     nacks: int = 0
     nacks_confirmed: int = 0
     within: Transaction | None = None
+    delay: int = 0
+    due: int = 0
+    """When it may come at the earliest; 0: at once."""
     owed: tuple[str, ...] = ()
     """Subscriptions of its topic that take it; of a queue: none, the address stands for it."""
 
@@ -123,6 +128,7 @@ class Auditor:
         dead = at.address == DEAD
         self._require(dead or at.address == message.address, f"{uid} was sent to {message.address} and came from {at.address}")
         self._require(dead or at.place in message.places, f"{uid} is not for {at.place}, it is for {message.places}")
+        self._require(now >= message.due - CLOCK_LAG_MS, f"{uid} came {message.due - now} ms before it was due")
         within = message.within
         self._require(within is None or within.ended == "COMMIT", f"{uid} came, and its transaction was not committed")
         if not message.excused:
@@ -160,7 +166,7 @@ class Auditor:
         self._require(message.address not in message.ack_confirmed, f"{uid} was acknowledged and is dead all the same")
 
     def _check_order(self, message: Known, at: Subscription) -> None:
-        key = (message.session, message.address, message.priority, message.stored)
+        key = (message.session, message.address, message.priority, message.stored, message.delay)
         before = at.orders.get(key, -1)
         self._require(before < message.order, f"{message.uid} overtook send {before} of {message.session} on {at.name}")
         at.orders[key] = message.order

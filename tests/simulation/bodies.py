@@ -22,7 +22,10 @@ class Bodies:
         self._discarded: set[int] = set()
 
     def sees(self, command: Command) -> None:
-        if isinstance(command, Send) and command.message.header.lane >= VOLATILE and isinstance(command.message.body, StoredBody):
+        """Those of delayed messages are looked for at the end only: until they are due the store's schedule names them."""
+        if not isinstance(command, Send) or command.message.header.delay:
+            return
+        if command.message.header.lane >= VOLATILE and isinstance(command.message.body, StoredBody):
             self._sent.add(command.message.body.body)
 
     def check(self, shard: Shard, discarded: list[int]) -> None:

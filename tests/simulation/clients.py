@@ -80,7 +80,10 @@ class Client:
             mark = PLAIN if plain else random.choices((PLAIN, POISON, STICKY), (88, 6, 6))[0]
             large = not plain and random.random() < (0.01 if level >= RELIABLE else 0.25 if address == "queue/d" else 0.06)
             size = 1100 + random.randrange(900) if large else 40 + random.randrange(260)
-            session.send(address, level, priority, self._expires(mark), size, mark, receipt=random.random() < 0.8)
+            session.send(address, level, priority, self._expires(mark), size, mark, random.random() < 0.8, delay=self._delay())
+
+    def _delay(self) -> int:
+        return self.random.choice((3, 20, 60, 60, 150, 400)) if self.random.random() < 0.15 else 0
 
     def _expires(self, mark: str) -> int:
         random = self.random

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass, field
 
-from .audit import BEST_EFFORT, DEAD, Auditor, Broken, Known
+from .audit import BEST_EFFORT, CLOCK_LAG_MS, DEAD, Auditor, Broken, Known
 
 
 PURGED = "queue/d"
@@ -38,16 +38,18 @@ class Looks:
 
     def begin(self, name: str, address: str, now: int) -> Look:
         known = [message for message in self._auditor.known.values() if message.address == address]
-        expected = [m for m in known if m.confirmed and m.level > BEST_EFFORT and not m.acked and not m.excused and address != PURGED]
+        there = [m for m in known if m.seen or not m.delay]  # a node may be late
+        expected = [m for m in there if m.confirmed and m.level > BEST_EFFORT and not m.acked and not m.excused and address != PURGED]
         over = frozenset(m.uid for m in known if address in m.ack_confirmed or 0 < m.expires <= now)
         return Look(name, address, expected, over)
 
-    def shows(self, look: Look, uid: str, body: bytes) -> None:
+    def shows(self, look: Look, uid: str, body: bytes, now: int) -> None:
         message = self._auditor.known.get(uid)
         if message is None:
             raise Broken(f"{uid} was shown in {look.address} and never sent")
         self._require(body == message.body, f"{uid} was shown with another body than it was sent with")
         self._require(uid not in look.shown, f"{uid} was shown to {look.name} twice")
+        self._require(now >= message.due - CLOCK_LAG_MS, f"{uid} was shown {message.due - now} ms before it was due")
         look.shown.add(uid)
         if look.address == DEAD:
             return
@@ -57,7 +59,7 @@ class Looks:
         self._require(within is None or within.ended == "COMMIT", f"{uid} was shown, and its transaction was not committed")
         last, look.last = look.last, message
         self._require(last is None or last.priority >= message.priority, f"{uid} was shown to {look.name} after one of lower priority")
-        key = message.session, message.priority, message.stored
+        key = message.session, message.priority, message.stored, message.delay
         self._require(look.orders.get(key, -1) < message.order, f"{uid} was shown to {look.name} out of order")
         look.orders[key] = message.order
 

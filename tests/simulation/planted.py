@@ -29,6 +29,7 @@ from broker_core.engine import (
 from broker_core.engine.commands import CreateTemporary
 from broker_core.engine.effects import Confirmed, Effects, Outcome
 from broker_core.engine.progress import Progress
+from broker_core.engine.schedule import Schedule
 from broker_core.server.host import Host
 from broker_core.stomp import sections
 
@@ -57,8 +58,8 @@ def speak_before_write(plant: Plant) -> None:
     """Receipts leave while the commit that carries what they promise is on its way."""
     flush = term.Watched.flush
 
-    def eager(self: Any, now: int, *, report: bool = False) -> Effects:
-        effects = flush(self, now, report=report)
+    def eager(self: Any, now: int, **how: Any) -> Effects:
+        effects = flush(self, now, **how)
         self.host._release([output for output in effects.outputs if isinstance(output, Confirmed)])
         effects.outputs = [output for output in effects.outputs if not isinstance(output, Confirmed)]
         return effects
@@ -428,7 +429,43 @@ def expiry_ends_with_the_flush(plant: Plant) -> None:
     plant.put(expiring, "_end", end)
 
 
+def due_too_early(plant: Plant) -> None:
+    """What is read ahead becomes visible when it is in memory."""
+    right = Schedule.pop_due
+
+    def pop_due(self: Schedule, now: int) -> Any:
+        return right(self, now + term.LIMITS.schedule_ahead_ms)
+
+    plant.put(Schedule, "pop_due", pop_due)
+
+
+def row_stays_in_the_schedule(plant: Plant) -> None:
+    """What has become visible is not deleted from the schedule: after a crash it becomes visible again."""
+    right = engine.place_due
+
+    def place_due(shard: Any) -> None:
+        right(shard)
+        shard.batch.due.clear()
+
+    plant.put(engine, "place_due", place_due)
+
+
+def arrival_within_a_read_forgotten(plant: Plant) -> None:
+    """A delayed message that comes while its interval is being read is in neither the answer nor memory."""
+    right = Schedule.add
+
+    def add(self: Schedule, message: Any, known_until: int) -> None:
+        owned, self.owned = self.owned, None
+        right(self, message, known_until)
+        self.owned = owned
+
+    plant.put(Schedule, "add", add)
+
+
 BUGS: tuple[Bug, ...] = (
+    due_too_early,
+    row_stays_in_the_schedule,
+    arrival_within_a_read_forgotten,
     accounts_forgotten,
     burials_forgotten,
     kept_for_one_only,

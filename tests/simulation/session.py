@@ -8,6 +8,7 @@ from random import Random
 from broker_core.server.listening import Node
 from broker_core.stomp.frames import Parser, serialise
 from broker_core.stomp.limits import Limits
+from broker_core.stomp.mapping import DELAYS
 from broker_core.stomp.sections import SERVER_COMMANDS
 
 from .audit import Auditor, Known, Subscription, Transaction
@@ -77,11 +78,14 @@ class Session:
         return "receipt", str(self._receipt)
 
     # -- what the client says -------------------------------------------------------------------------------------------------------------
-    def send(self, address: str, level: int, priority: int, expires: int, size: int, mark: str, receipt: bool, reply_to: str = "") -> Known:
+    def send(
+        self, address: str, level: int, priority: int, expires: int, size: int, mark: str, receipt: bool, reply_to: str = "", delay: int = 0
+    ) -> Known:
         uid = f"{mark}{self.name}.{self._orders}"
         body = (uid + " ").encode().ljust(size, b"x")
         message = Known(uid, body, address, self.name, self._orders, level, priority, expires, within=self.transaction, owed=owed(address, priority))
         message.replies = self.full(reply_to)
+        message.delay, message.due = delay, self._now() + delay if delay else 0
         self._orders += 1
         self._auditor.sends(message)
         headers = [("destination", f"/{address}"), ("reliability", LEVELS[level]), ("priority", str(priority)), ("content-length", str(len(body)))]
@@ -89,6 +93,8 @@ class Session:
             headers.append(("reply-to", f"/{reply_to}"))
         if expires:
             headers.append(("expires", str(expires)))
+        if delay:
+            headers.append((self._random.choice(DELAYS), str(delay)))
         if self.transaction is not None:
             self.transaction.sent.append(message)
             headers.append(("transaction", self._name_of_transaction()))
@@ -247,7 +253,7 @@ class Session:
             return
         uid = body.partition(b" ")[0].decode()
         self._log(("copy", look.name, uid))
-        self._looks.shows(look, uid, body)
+        self._looks.shows(look, uid, body, self._now())
         if "ack" in headers and self._random.random() < 0.1:
             self._say("ACK", [("id", headers["ack"])])
 

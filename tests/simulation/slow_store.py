@@ -8,7 +8,17 @@ from collections import Counter
 from collections.abc import AsyncIterator, Callable, Sequence
 from random import Random
 
-from broker_core.engine.effects import Checkpoint, Commit, CompactSegment, ExpiredWanted, PageWanted, PositionsWanted, Read, SweepRetained
+from broker_core.engine.effects import (
+    Checkpoint,
+    Commit,
+    CompactSegment,
+    ExpiredWanted,
+    PageWanted,
+    PositionsWanted,
+    Read,
+    ScheduledWanted,
+    SweepRetained,
+)
 from broker_core.engine.message import Message
 from broker_core.engine.recovered import Recovered
 from broker_core.store import ControlRequest
@@ -18,7 +28,7 @@ FAST = 0.002
 SLOW = 0.060
 SLOW_IN = 20
 """One read in so many is slow: seconds of the answers of others pass meanwhile."""
-KINDS = {PageWanted: "pages", PositionsWanted: "bodies read again", ExpiredWanted: "expiry sweeps"}
+KINDS = {PageWanted: "pages", PositionsWanted: "bodies read again", ExpiredWanted: "expiry sweeps", ScheduledWanted: "schedule read"}
 
 
 class SlowStore:
@@ -55,6 +65,8 @@ class SlowStore:
         counts["spilled"] += len(commit.spilled)
         counts["dead copies"] += len(commit.copies)
         counts["failures"] += len(commit.failures)
+        counts["scheduled"] += len(commit.scheduled)
+        counts["due"] += len(commit.due)
         for settled in commit.settled:
             counts[f"settled {settled[4].name}"] += settled[3] - settled[2] + 1  # type: ignore[attr-defined]
 
@@ -109,6 +121,12 @@ class SlowStore:
         await self._pass(self._is_slow())
         await self._inner.sweep_retained(sweep)
         self.counts["retained sweeps"] += 1
+        await self._pass()
+
+    async def discard_scheduled(self, destination: int) -> None:
+        await self._pass(self._is_slow())
+        await self._inner.discard_scheduled(destination)
+        self.counts["schedules discarded"] += 1
         await self._pass()
 
     async def trim_ledger(self, before: int, octets_max: int) -> int:

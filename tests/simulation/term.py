@@ -51,6 +51,9 @@ LIMITS = Limits(
     settings=SETTINGS,
     expiry_rows=4,
     expiry_steps=5,
+    schedule_ahead_ms=60,
+    schedule_rows=6,
+    schedule_octets=2000,
     compact_below=0.35,
 )
 STOMP_LIMITS = StompLimits(
@@ -87,8 +90,8 @@ class Watched(Engine):
         self.turns.sees(command)
         super().apply(command, now)
 
-    def flush(self, now: int, *, report: bool = False) -> Effects:
-        effects = super().flush(now, report=report)
+    def flush(self, now: int, *, report: bool = False, space_low: bool = False) -> Effects:
+        effects = super().flush(now, report=report, space_low=space_low)
         self.flushes += 1
         self.bodies.check(self.shard, effects.discarded)
         self.turns.check(effects.outputs)

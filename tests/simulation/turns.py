@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from broker_core.engine.commands import Attach, Command, Detach, PeerLost
+from broker_core.engine.commands import Attach, Command, Detach, Open, PeerLost
 from broker_core.engine.effects import Delivered, Detached, Output, Refused
 
 from .audit import Broken
@@ -27,18 +27,23 @@ class Turns:
 
     def __init__(self, counts: Counter[str]) -> None:
         self._counts = counts
+        self._peers: dict[int, None] = {}
+        """Connected: what one asked for before it was lost may come after that, and is nobody's."""
         self._consumers: dict[int, Consumer] = {}
         """By link, in order of registration."""
         self._served: dict[tuple[str, str], int] = {}
         """The exclusive consumer that received last."""
 
     def sees(self, command: Command) -> None:
-        if isinstance(command, Attach) and command.link not in self._consumers:
+        if isinstance(command, Open):
+            self._peers[command.peer] = None
+        elif isinstance(command, Attach) and command.peer in self._peers and command.link not in self._consumers:
             place = command.address, command.name
             self._consumers[command.link] = Consumer(command.link, command.peer, place, command.exclusive, command.priority)
         elif isinstance(command, Detach):
             self._consumers.pop(command.link, None)
         elif isinstance(command, PeerLost):
+            self._peers.pop(command.peer, None)
             self._consumers = {link: consumer for link, consumer in self._consumers.items() if consumer.peer != command.peer}
 
     def check(self, outputs: Iterable[Output]) -> None:

@@ -44,6 +44,8 @@ MUST_HAPPEN = (
     "settled UNDELIVERABLE",
     "settled EXPIRED",
     "settled EXCLUDED",
+    "due",
+    "schedule read",
     "kills",
     "replies to who has gone",
     "exclusive consumers followed by another",
@@ -184,12 +186,16 @@ class World:
         shard = term.engine.shard
         remains = [f"{d.address} has {d.depth} messages, {d.octets} octets" for d in shard.destinations.values() if d.depth or d.octets]
         remains += [f"{d.address} is there and its connection is not" for d in shard.destinations.values() if d.address.startswith("temp-")]
+        if shard.schedule.is_waiting:
+            remains.append(f"{shard.schedule.rows} delayed messages and {len(shard.schedule.unwritten)} unwritten ones")
         segments = shard.segments
         if segments.closed or segments.leaving or segments.retained:
             remains.append(f"segments {list(segments.closed)}, leaving {list(segments.leaving)}, retained {segments.retained}")
         if shard.memory:
             remains.append(f"{shard.memory} octets in memory")
         tables = self.database.tables
+        if tables.scheduled:
+            remains.append(f"{len(tables.scheduled)} rows of the schedule")
         if tables.retained or min(tables.segments, default=segments.current) < segments.current:  # later ones were made ahead of need
             remains.append(f"tables {sorted(tables.segments)}, {len(tables.retained)} retained rows")
         named = {row.body.body for row in tables.rows() if isinstance(row.body, StoredBody) and row.header.lane < VOLATILE}

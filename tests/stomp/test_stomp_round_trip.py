@@ -10,7 +10,7 @@ from broker_core.engine.commands import Send
 from broker_core.stomp.escaping import VERSIONS, canonical, for_version, read_canonical
 from broker_core.stomp.frames import Parser, serialise
 from broker_core.stomp.limits import Limits
-from broker_core.stomp.mapping import BROKERS_OWN
+from broker_core.stomp.mapping import BROKERS_OWN, OTHER_SCHEDULES
 from broker_core.stomp.sections import CLIENT_COMMANDS, SERVER_COMMANDS, UNESCAPED, WITH_BODY
 from tests.stomp.conversation import Client, Frame, byte_by_byte, message, parse, whole
 
@@ -78,7 +78,7 @@ def test_nothing_in_a_stored_header_can_add_a_line_for_any_receiver(headers: dic
 @settings(UNHURRIED, max_examples=60)
 @given(sender=st.sampled_from(("1.1", "1.2")), receiver=st.sampled_from(("1.1", "1.2")), data=st.data())
 def test_a_message_arrives_with_the_headers_and_the_body_it_was_sent_with(sender: str, receiver: str, data: st.DataObject) -> None:
-    own = BROKERS_OWN | {"destination", "transaction", "delay", "priority", "expires", "persistent", "reliability"}
+    own = BROKERS_OWN | {*OTHER_SCHEDULES, "destination", "transaction", "priority", "expires", "persistent", "reliability"}
     headers = data.draw(sayable("SEND", "1.1").map(lambda drawn: {name: value for name, value in drawn.items() if name not in own}))
     body = data.draw(BODIES)
     producer, consumer = Client(sender), Client(receiver)

@@ -39,7 +39,21 @@ def sent(cut: Cut, headers: bytes, version: str = "1.2") -> Send:
             b"destination:/exchange/a\n",
             "destination '/exchange/a' is none of /queue/NAME, /topic/NAME, /temp-queue/NAME, /temp-topic/NAME",
         ),
-        (b"destination:a\ndelay:100\n", "header delay of SEND is not supported yet"),
+        (b"destination:a\ndelay:soon\n", "header delay is 'soon', not a number of milliseconds up to 315360000000, ten years"),
+        (b"destination:a\ndelay:-1\n", "header delay is '-1', not a number of milliseconds up to 315360000000, ten years"),
+        (b"destination:a\ndelay:315360000001\n", "header delay is '315360000001', not a number of milliseconds up to 315360000000, ten years"),
+        (
+            b"destination:a\nAMQ_SCHEDULED_DELAY:1.5\n",
+            "header AMQ_SCHEDULED_DELAY is '1.5', not a number of milliseconds up to 315360000000, ten years",
+        ),
+        (
+            b"destination:a\nAMQ_SCHEDULED_CRON:0 * * * *\n",
+            "header AMQ_SCHEDULED_CRON of SEND is not supported: a message is delayed once, by header delay in milliseconds",
+        ),
+        (
+            b"destination:a\nAMQ_SCHEDULED_DELAY:5\nAMQ_SCHEDULED_REPEAT:3\nAMQ_SCHEDULED_PERIOD:9\n",
+            "header AMQ_SCHEDULED_PERIOD of SEND is not supported: a message is delayed once, by header delay in milliseconds",
+        ),
         (b"destination:a\npriority:10\n", "header priority is '10', not a digit 0 to 9"),
         (b"destination:a\npriority:\n", "header priority is '', not a digit 0 to 9"),
         ("destination:a\npriority:\u0663\n".encode(), "header priority is '\u0663', not a digit 0 to 9"),
@@ -175,6 +189,27 @@ def test_headers_are_stored_the_same_whatever_version_they_were_written_in(versi
 
 def test_what_1_0_writes_literally_is_stored_escaped(cut: Cut) -> None:
     assert sent(cut, b"destination:a\nurl: http://a\\b\n", "1.0").message.header.octets == b"destination:a\nurl:http\\c//a\\\\b"
+
+
+@pytest.mark.parametrize(
+    ("headers", "delay"),
+    [
+        (b"", 0),
+        (b"delay:0\n", 0),
+        (b"delay:1500\n", 1500),
+        (b"AMQ_SCHEDULED_DELAY:60000\n", 60_000),
+        (b"AMQ_SCHEDULED_DELAY:60000\ndelay:1\n", 1),
+        (b"delay:315360000000\n", 315_360_000_000),
+    ],
+)
+def test_a_delay_is_read_under_both_of_its_names_and_is_not_sent_on(headers: bytes, delay: int, cut: Cut) -> None:
+    header = sent(cut, b"destination:a\n" + headers + b"k:v\n").message.header
+    assert (header.delay, header.octets) == (delay, b"destination:a\nk:v")
+
+
+def test_delayed_messages_with_equal_sections_share_their_header(cut: Cut) -> None:
+    sends = connected(cut).says(b"".join(b"SEND\ndestination:a\ndelay:50\nreceipt:%d\n\nx\0" % number for number in range(5)))
+    assert len({id(send.message.header) for send in sends}) == 1
 
 
 def test_messages_with_equal_sections_share_their_header(cut: Cut) -> None:

@@ -125,7 +125,7 @@ def test_whoever_stops_listening_leaves_no_connection(dsn: str) -> None:
 
 
 def statistics(number: int) -> DestinationStatistics:
-    return DestinationStatistics(number, f"queue/{number}", 0, True, 0, 0, 0, 0, 0, 0, 0, 0, 0, None)
+    return DestinationStatistics(number, f"queue/{number}", 0, True, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, None)
 
 
 def listed(dsn: str) -> list[int]:

@@ -7,7 +7,7 @@ import re
 import psycopg
 import pytest
 
-from broker_core.engine.effects import RETAINED, CompactSegment, ExpiredWanted, PageWanted, PositionsWanted, SegmentClosed
+from broker_core.engine.effects import RETAINED, CompactSegment, ExpiredWanted, PageWanted, PositionsWanted, ScheduledWanted, SegmentClosed
 from broker_core.engine.message import Header
 from broker_core.engine.selector import compile_selector
 from broker_core.engine.subscription import Filter
@@ -48,6 +48,19 @@ def test_every_statement_says_its_name_once_and_ends_without_a_semicolon() -> No
     assert not [name for name, statement in QUERIES.items() if statement.endswith(";") or not statement]
 
 
+@pytest.mark.parametrize("name", ["scheduled_counts", "scheduled_discard", "scheduled_remove_volatile"])
+def test_a_million_delayed_messages_are_counted_and_discarded_by_index(dsn: str, name: str) -> None:
+    rows = """
+        INSERT INTO surety.scheduled (shard, destination, schedule, due_at, expiration, size, priority, reliability, encoding, volatile, headers, body)
+        SELECT 0, n % 50, n, n, 0, 1000, 4, 4, 0, n % 100 = 0, '', repeat('x', 1000)::bytea FROM generate_series(1, 20000) n
+    """
+    with psycopg.connect(dsn, autocommit=True, cursor_factory=psycopg.RawCursor) as connection:
+        connection.execute(rows.encode())
+        connection.execute("VACUUM ANALYZE surety.scheduled")
+        plan = "\n".join(line for (line,) in connection.execute(f"EXPLAIN (GENERIC_PLAN) {generic(name)}".encode()).fetchall())
+    assert "Seq Scan on scheduled" not in plan, plan
+
+
 async def test_pages_are_read_by_index_however_much_is_stored(rig: PostgresRig, monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: F811
     store = await rig.open()
     await store.recover()
@@ -74,7 +87,8 @@ async def test_pages_are_read_by_index_however_much_is_stored(rig: PostgresRig, 
             await reader.read(PageWanted(1, 7, 4, 100, 19_000, 100, 1 << 20, segments, Filter(compile_selector(text))))
         await reader.read(PositionsWanted(1, 7, 4, [107, 157, 9957], segments))
         await reader.read(ExpiredWanted(1, (4_000, 0), 6_000, 100, segments))
-    assert len(asked) == 15
+    await reader.read(ScheduledWanted(1, (4_000, 7), 6_000, 100, 1 << 20))
+    assert len(asked) == 16
     for plan in asked:
         assert "Seq Scan" not in plan, plan
         assert "Bitmap" not in plan, plan

@@ -18,6 +18,7 @@ from broker_core.engine.effects import (
     Outcome,
     PageWanted,
     PositionsWanted,
+    ScheduledWanted,
     SegmentClosed,
     SubscriptionDefined,
     SweepRetained,
@@ -48,12 +49,17 @@ class Traffic:
     open_lanes: dict[tuple[int, int], tuple[int, int]] = field(default_factory=dict)
     closed: dict[int, SegmentClosed] = field(default_factory=dict)
     next_destination: int = 10
+    waiting: list[int] = field(default_factory=list)
+    """Numbers in the schedule; those that went with a term or a discard are still here."""
 
     def step(self) -> tuple[str, Any]:
         """A method of the store and its argument."""
         if not self.number:
             return self._begin()
-        makers = [self.commit] * 6 + [self.checkpoint, self.page, self.page, self.page, self.positions, self.expired, self.compact, self.drop, self.sweep]
+        makers = [self.commit] * 6 + [
+            self.checkpoint, self.page, self.page, self.page, self.positions, self.expired, self.compact, self.drop, self.sweep,
+            self.scheduled, self.scheduled, self.discard,
+        ]  # fmt: skip
         made = self.random.choice(makers)()
         return made if made is not None else self.commit()
 
@@ -83,16 +89,32 @@ class Traffic:
             commit.failures = [(1, 4, random.randint(1, 99), random.randint(1, 9))]
             commit.octets = [(d, random.randint(-99, 99)) for d in DESTINATIONS]
         self._define(commit)
+        self._schedule(commit)
         return "commit", commit
 
+    def _schedule(self, commit: Commit) -> None:
+        random = self.random
+        commit.due = random.sample(self.waiting, min(len(self.waiting), random.choice((0, 0, 1, 9))))
+        self.waiting = [number for number in self.waiting if number not in commit.due]
+        for _ in range(random.choice((0, 0, 2, 20))):
+            self.sequence += 1
+            message = self._made(random.choice((1, 2, 3, 4)))
+            message.destination, message.sequence = random.choice(DESTINATIONS), self.sequence
+            message.position, message.accepted_at = 0, random.randint(1, 50)
+            commit.scheduled.append(message)
+            self.waiting.append(message.sequence)
+
     def _message(self, reliability: int) -> Message:
+        return self._place(self._made(reliability))
+
+    def _made(self, reliability: int) -> Message:
         random = self.random
         header = Header(
             random.randbytes(random.choice((0, 20, 300))), random.choice(PRIORITIES), reliability, random.choice((0, 0, 500, 1000, 2000)),
             random.choice((0, 1)), random.choice(("", "ID:1", "it's")), random.choice(("", "ü")), random.choice(("", '{"a":"\\"b\\""}')),
         )  # fmt: skip
         body = random.randbytes(random.choice((0, 1, 100, 3000)))
-        return self._place(Message(header, body, len(header.octets) + len(body)))
+        return Message(header, body, len(header.octets) + len(body))
 
     def _copy(self, source: Place) -> Copy:
         header = Header(b"", self.random.choice(PRIORITIES), 4, self.random.choice((0, 700)), 0, "ID:copy", "", "{}")
@@ -160,6 +182,11 @@ class Traffic:
         after = (self.random.choice((0, 500, 1000)), self.random.randint(0, 50))
         return "read", ExpiredWanted(1, after, self.random.choice((600, 1500)), self.random.choice((2, 1000)), self._segments())
 
+    def scheduled(self) -> tuple[str, ScheduledWanted]:
+        random = self.random
+        after = (random.randint(0, 40), random.randint(0, 500))
+        return "read", ScheduledWanted(1, after, random.randint(20, 60), random.choice((1, 3, 1000)), random.choice((1, 2000, 1 << 20)))
+
     # -- maintenance --------------------------------------------------------------------------------------------------------------------
     def compact(self) -> tuple[str, CompactSegment] | None:
         if not self.closed:
@@ -187,3 +214,6 @@ class Traffic:
         gone = [p for p in self.rows if p.segment == RETAINED and p.key[:2] == (destination, lane) and p.key[2] <= upto]
         self.rows = [place for place in self.rows if place not in gone]
         return "sweep_retained", SweepRetained([(destination, lane, 1, upto)])
+
+    def discard(self) -> tuple[str, int]:
+        return "discard_scheduled", self.random.choice((*DESTINATIONS, 99))
