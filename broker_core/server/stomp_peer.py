@@ -238,7 +238,7 @@ class StompPeer(asyncio.Protocol):
                         self._node.host.submit([chunk])
                         continue
                     await self._writable.wait()
-                    if self._transport is None:
+                    if self._transport is None or self._transport.is_closing():
                         return
                     self._transport.write(chunk)
         except asyncio.CancelledError:

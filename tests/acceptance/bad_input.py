@@ -14,14 +14,17 @@ COMMANDS = [
 NAMES = [
     "destination", "id", "ack", "receipt", "content-length", "transaction", "selector", "prefetch-count", "priority", "expires",
     "persistent", "reliability", "message-id", "subscription", "delay", "correlation-id", "reply-to", "type", "JMSXGroupID", "", "x",
-    "\\", "na\\cme", "redelivered",
+    "\\", "na\\cme", "redelivered", "durable-subscription-name", "activemq.subscriptionName", "durable", "shared", "subscription-name", "no-local",
+    "browser", "exclusive", "client-id", "consumer-priority",
 ]  # fmt: skip
 VALUES = [
     "", "/queue/{queue}", "/topic/x", "/temp-queue/x", "nonsense", "/queue/", "/queue/" + "n" * 300, "0", "-1", "99999999999999999999",
     "1e9", "NaN", "true", "client", "client-individual", "auto", "\\", "\\t", "\\x", "\\n", "a:b", "\x00", "\ud7ff", "12", "\u00e4" * 200,
-    "' OR 1=1 --", "%s%n", "9" * 400,
+    "' OR 1=1 --", "%s%n", "9" * 400, "t", "x > 1 AND y LIKE 'a%'", "(" * 300, "NOT " * 500 + "TRUE", "a = " + " + ".join("1" * 300), "/topic/a.>",
 ]  # fmt: skip
 PIECE_OCTETS_MAX = 1 << 16
+PAUSE = b""
+"""A piece that is none: what came before is worked off before the next one leaves."""
 
 
 class BadInput:
@@ -33,7 +36,7 @@ class BadInput:
         self.kinds: list[Callable[[], list[bytes]]] = [
             self.random_frame, self.random_frame, self.random_frame, self.byte_by_byte, self.truncated, self.flipped, self.noise,
             self.wrong_length, self.no_nul, self.many_headers, self.endless_header, self.oversized, self.invalid_utf8, self.many_frames,
-            self.repeated_headers,
+            self.repeated_headers, self.transaction, self.transaction, self.topic, self.topic, self.selector, self.late_end,
         ]  # fmt: skip
 
     def scripts(self, count: int) -> Iterator[tuple[str, list[bytes]]]:
@@ -79,6 +82,50 @@ class BadInput:
         for _ in range(self.chance.randrange(1, 6)):
             frame[self.chance.randrange(len(frame))] = self.chance.randrange(256)
         return [bytes(frame)]
+
+    def transaction(self) -> list[bytes]:
+        """Sends within one that is ended twice, never or in the wrong name."""
+        name = self._pick(["t", "t", "\u00e4", "t" * 300])
+        frames = [encode("BEGIN", {"transaction": name})] * self.chance.choice([0, 1, 1, 1, 2])
+        for _ in range(self.chance.randrange(20)):
+            destination = self._pick([f"/queue/{self.queue}", f"/topic/{self.queue}", "nonsense"] if self.chance.random() < 0.1 else [f"/queue/{self.queue}"])
+            frames.append(encode("SEND", {"destination": destination, "transaction": self._pick([name, name, name, "other"])}, self._body()))
+        frames += [encode(self._pick(["COMMIT", "ABORT"]), {"transaction": name}) for _ in range(self.chance.choice([0, 1, 1, 2]))]
+        return [b"".join(frames)]
+
+    def topic(self) -> list[bytes]:
+        """Subscriptions of every kind, and messages for them."""
+        topic = f"/topic/{self.queue}"
+        kinds = [
+            {}, {"durable-subscription-name": self._pick(["d", "", "d" * 300])}, {"durable-subscription-name": "s", "shared": "true"},
+            {"subscription-name": "v", "shared": "true"}, {"durable": "true"}, {"no-local": "true"}, {"shared": self._pick(["true", "perhaps"])},
+        ]  # fmt: skip
+        frames = []
+        for number in range(self.chance.randrange(1, 6)):
+            how = self.chance.choice(kinds) | ({"selector": self._selector()} if self.chance.random() < 0.3 else {})
+            frames.append(encode("SUBSCRIBE", {"id": str(number), "destination": topic, "ack": self._pick(["auto", "client"])} | how))
+        frames += [encode("SEND", {"destination": topic, "x": "3", "y": "red"}, self._body()) for _ in range(20)]
+        frames.append(encode("UNSUBSCRIBE", {"id": "0"} | self.chance.choice(kinds)))
+        return [b"".join(frames)]
+
+    def selector(self) -> list[bytes]:
+        return [encode("SUBSCRIBE", {"id": "1", "destination": f"/topic/{self.queue}", "selector": self._selector()})]
+
+    def _selector(self) -> str:
+        """Nearly right, deep, long, or words of the language in any order."""
+        words = ["x", "y", "1", "-1e308", "'a'", "'", "(", ")", "AND", "OR", "NOT", "IN", "LIKE", "ESCAPE", "BETWEEN", "IS", "NULL", "=", "<>", "*", "/", ","]
+        depth = self.chance.choice([1, 10, 200, 3000])
+        return self._pick([
+            "x > 1 AND y = 'red'", "(" * depth + "x = 1" + ")" * depth, "NOT " * depth + "x = 1", " OR ".join(["x = 1"] * depth),
+            "y LIKE '" + "%a" * depth + "'", "y IN (" + ",".join(["'a'"] * depth) + ")", "-" * depth + "x > 1",
+            " ".join(self._pick(words) for _ in range(depth)),
+        ])  # fmt: skip
+
+    def late_end(self) -> list[bytes]:
+        """A large body whose NUL comes alone."""
+        frame = encode("SEND", {"destination": f"/queue/{self.queue}"}, self.chance.randbytes(self.chance.choice([262_145, 300_000, 1 << 20, (1 << 20) + 1])))
+        cut = len(frame) - self.chance.choice([1, 1, 2, 1000])
+        return [frame[:cut], PAUSE, frame[cut:]]
 
     # -- hostile --------------------------------------------------------------------------------------------------------------------
     def noise(self) -> list[bytes]:

@@ -9,7 +9,7 @@ import time
 
 import pytest
 
-from tests.acceptance.bad_input import BadInput
+from tests.acceptance.bad_input import PAUSE, BadInput
 from tests.acceptance.healthy import HealthyTraffic
 from tests.support.clients import Connection, ConnectionLost, open_socket
 from tests.support.service import Service
@@ -17,6 +17,7 @@ from tests.support.service import Service
 SEED = 7
 SCRIPTS = 450
 SCRIPTS_SLOW = 9_000
+PAUSE_SECONDS = 0.05
 MIB = 1 << 20
 GROWTH_OCTETS_MAX = 200 * MIB
 """What the node may grow by: bodies in memory 128 MiB, outstanding on one link 16, the open batch and the one being written, as read and as packed, 16;
@@ -32,13 +33,15 @@ def fuzzed() -> object:
         yield service
 
 
-def inject(port: int, pieces: list[bytes], *, login: bool) -> None:
+def inject(port: int, pieces: list[bytes], *, login: bool, client_id: str = "") -> None:
     """Write the pieces; what the node answers is read and thrown away; it may close at any time."""
     try:
         with contextlib.ExitStack() as stack:
             if login:
-                connection = stack.enter_context(Connection(port))
+                connection = stack.enter_context(Connection(port, headers={"client-id": client_id} if client_id else {}))
                 for piece in pieces:
+                    if piece == PAUSE:
+                        time.sleep(PAUSE_SECONDS)
                     connection.raw(piece)
                 with contextlib.suppress(AssertionError, UnicodeDecodeError, KeyError):
                     connection.receive(0.02)
@@ -62,7 +65,7 @@ def fuzz(service: Service, seed: int, scripts: int) -> None:
     pid, resident = service.await_pid("node"), service.resident_octets("node")
     with HealthyTraffic(service.stomp_port, f"/queue/healthy.{seed}") as healthy:
         for number, (kind, pieces) in enumerate(BadInput(seed, f"/queue/fuzz.{seed}").scripts(scripts)):
-            inject(service.stomp_port, pieces, login=number % 4 != 3)
+            inject(service.stomp_port, pieces, login=number % 4 != 3, client_id=f"fuzz {number}" if number % 4 == 1 else "")
             assert healthy.failure is None, f"script {number} ({kind}) of seed {seed}: {healthy.failure!r}\n{service.evidence()}"
             assert service.pid("node") == pid, f"script {number} ({kind}) of seed {seed} ended the node\n{service.evidence()}"
         healthy.unharmed()
