@@ -92,9 +92,10 @@ def test_a_broker_that_is_silent_for_two_intervals_is_lost() -> None:
     assert "said nothing for 60 s" in str(broker.client.failure)
 
 
-def test_who_wants_no_heart_beats_gets_none() -> None:
-    broker = Broker(ping_interval=0, connected=False)
-    broker.lets_in("1000,1000")
+@pytest.mark.parametrize(("ping", "broker_says"), [(0, "1000,1000"), (30, "0,0")])
+def test_who_wants_no_heart_beats_gets_none(ping: float, broker_says: str) -> None:
+    broker = Broker(ping_interval=ping, connected=False)
+    broker.lets_in(broker_says)
     assert broker.client.next_deadline() == NEVER
 
 
@@ -204,16 +205,18 @@ def test_what_was_received_before_is_not_acknowledged_on_the_new_connection() ->
     assert session.acknowledge(new.delivery) is None
 
 
+@pytest.mark.parametrize("failed", [False, True])
 @pytest.mark.parametrize("mode", [AUTO, AcknowledgeMode.DUPS_OK])
-def test_what_a_listener_has_in_its_hands_is_not_acknowledged_on_the_new_connection(mode: AcknowledgeMode) -> None:
+def test_what_a_listener_has_in_its_hands_is_not_acknowledged_on_the_new_connection(mode: AcknowledgeMode, failed: bool) -> None:
     broker = Broker(reconnect_enabled=True, consumer_flow_limit=1)
     session = broker.session(mode)
     consumer = broker.consumer(session)
     broker.delivers(consumer)
     assert consumer.next_for_listener(broker.now, INSTANT) is not None
     broker.loses_the_connection()
-    assert session.handled(False, broker.now) is None
     broker.lets_in()
+    broker.delivers(consumer)  # with the same id: numbers begin anew
+    assert session.handled(failed, broker.now) is None
     assert broker.heard() == ["SUBSCRIBE /queue/a"]
 
 

@@ -303,6 +303,16 @@ def test_what_a_closed_consumer_handed_over_can_be_acknowledged_as_long_as_it_is
     assert broker.heard() == ["ACK 2.2?", "UNSUBSCRIBE 2"]
 
 
+def test_what_comes_for_a_closed_consumer_meanwhile_is_not_held() -> None:
+    broker = Broker()
+    session = broker.session(CLIENT)
+    consumer = broker.consumer(session)
+    broker.consume(consumer)
+    session.close_consumer(consumer)
+    broker.delivers(consumer, 3)
+    assert broker.client.held == 0 and not consumer.buffer
+
+
 @pytest.mark.parametrize("ends", ["recover", "close"])
 def test_or_until_it_is_given_back(ends: str) -> None:
     broker = Broker()

@@ -182,6 +182,55 @@ def test_a_completion_listener_that_fails_is_logged_and_the_next_is_told(broker:
     assert "A completion listener failed" in caplog.text
 
 
+@pytest.mark.parametrize("closed", ["consumer", "session", "connection"])
+def test_closing_waits_for_the_listener_that_runs_and_none_is_called_after_it(broker: ListeningBroker, closed: str) -> None:
+    entered, going, called = threading.Event(), threading.Event(), []
+
+    def listener(message: Message) -> None:
+        called.append(message.body)
+        entered.set()
+        going.wait(SECONDS)
+
+    connection = connect(broker)
+    connection.start()
+    session = connection.create_session()
+    consumer = session.create_consumer(A)
+    consumer.message_listener = listener
+    broker.delivers("2", b"one", b"two")
+    assert entered.wait(SECONDS)
+    closing = Doing({"consumer": consumer, "session": session, "connection": connection}[closed].close)
+    time.sleep(QUIET)
+    assert not closing.is_over
+    going.set()
+    closing.ends()
+    assert called == ["one"]
+    assert broker.hears("ACK").headers["id"] == "2.1"
+    connection.close()
+
+
+def test_stopping_waits_for_the_listener_that_runs(broker: ListeningBroker) -> None:
+    entered, going, called = threading.Event(), threading.Event(), []
+
+    def listener(message: Message) -> None:
+        called.append(message.body)
+        entered.set()
+        going.wait(SECONDS)
+
+    with connect(broker) as connection:
+        connection.create_session().create_consumer(A).message_listener = listener
+        broker.delivers("2", b"one", b"two")
+        assert entered.wait(SECONDS)
+        stopping = Doing(connection.stop)
+        time.sleep(QUIET)
+        assert not stopping.is_over
+        going.set()
+        stopping.ends()
+        time.sleep(QUIET)
+        assert called == ["one"]
+        connection.start()
+        await_true(lambda: called == ["one", "two"], SECONDS, "it does not go on")
+
+
 # -- how much is under way ------------------------------------------------------------------------------------------------------------
 def test_asynchronous_sends_wait_when_as_many_are_unconfirmed_as_may_be(broker: ListeningBroker) -> None:
     broker.confirming = False

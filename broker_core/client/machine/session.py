@@ -107,7 +107,7 @@ class SessionMachine:
             return None
         if consumer.acknowledging.when is When.BATCH:
             self.consumption.acknowledge_batch(consumer)
-        if consumer.unacked or self.consumption.is_handling(consumer):
+        if self._has_in_use(consumer):
             return None
         return self._unsubscribe(consumer, asked=True)
 
@@ -123,8 +123,12 @@ class SessionMachine:
 
     def _let_go(self) -> None:
         """Of consumers that lingered and have nothing to be acknowledged any more."""
-        for consumer in [each for each in self.consumers if each.is_closed and not each.unacked]:
+        for consumer in [each for each in self.consumers if each.is_closed and not self._has_in_use(each)]:
             self._unsubscribe(consumer, asked=False)
+
+    def _has_in_use(self, consumer: ConsumerMachine) -> bool:
+        """Something of it may still be acknowledged or given back."""
+        return consumer.unacked > 0 or self.consumption.is_handling(consumer)
 
     def delete_temporary(self, destination: Destination) -> None:
         """End a temporary destination of this connection. It must have no consumers; what it holds nobody gets any more."""
