@@ -11,6 +11,7 @@ from .progress import Progress
 from .routes import Routes
 
 if TYPE_CHECKING:
+    from .effects import PageWanted
     from .link import Peer
     from .subscription import Subscription
 
@@ -68,7 +69,7 @@ NO_ROUTES = Routes()
 class Lane:
     """The messages of one destination, priority and delivery mode, densely numbered in order of arrival (R2)."""
 
-    __slots__ = ("bodies", "buried", "destination", "index", "kept", "kept_end", "kept_first", "kept_octets", "spilled_end", "tail")
+    __slots__ = ("bodies", "buried", "destination", "index", "kept", "kept_end", "kept_first", "kept_octets", "page", "spilled_end", "tail")
 
     def __init__(self, destination: Destination, index: int, tail: int = 0) -> None:
         self.destination = destination
@@ -82,6 +83,8 @@ class Lane:
         self.kept_first = self.kept_end = 0
         """The interval in which everything that is neither in a cursor's memory nor settled is kept. Of what is kept, if anything is."""
         self.kept_octets = 0
+        self.page: PageWanted | None = None
+        """Of a topic: the last page on its way, for others to join (paging.py)."""
         self.spilled_end = 0
         """One more than the last position that found no room in memory."""
         self.bodies: dict[int, StoredBody] = {}

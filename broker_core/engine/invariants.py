@@ -154,7 +154,8 @@ def _check_reading(shard: Shard, cursor: Cursor) -> None:
     name = lane_name(cursor)
     if cursor.reading:
         reader, read, _ = shard.reading[cursor.reading]
-        assert reader is cursor, f"read {cursor.reading} of {name} is another's"
+        readers = (reader, *shard.joined.get(cursor.reading, ()))
+        assert sum(each is cursor for each in readers) == 1, f"read {cursor.reading} of {name} is another's"
         assert not isinstance(read, PageWanted) or cursor.loaded > read.after, f"read {cursor.reading} of {name} starts beyond {cursor.loaded}"
         return
     if cursor.subscription.takes_all:
@@ -192,6 +193,9 @@ def _check_readers(shard: Shard) -> None:
         cursor = reader.cursor if isinstance(reader, Scan) else reader
         gone = cursor.subscription.number not in shard.subscriptions
         assert gone or reader.reading == number, f"read {number} belongs to nobody"
+    for number, others in shard.joined.items():
+        assert number in shard.reading, f"{len(others)} cursors wait for read {number}, which is not on its way"
+        assert all(other.reading == number for other in others), f"who joined read {number} waits for another"
 
 
 def _waiting(shard: Shard) -> Waiting:

@@ -113,3 +113,10 @@ class Message:
         self.redelivered = False
         self.failures = 0
         self.holders = 1
+
+    def again(self) -> Message:
+        """The same message for one subscription alone: what befalls it there must not show in others', nor in a frame not written yet."""
+        again = Message(self.header, self.body, self.size)
+        again.destination, again.sequence, again.position = self.destination, self.sequence, self.position
+        again.accepted_at, again.failures, again.redelivered = self.accepted_at, self.failures, self.redelivered
+        return again

@@ -2,6 +2,9 @@
 
 From the moment a read of an interval is issued its cursor owns the interval; what the engine learns meanwhile (settled, expired, purged) wins
 over the rows. Reads are released by the host after the batch's commit, so every row they name is there.
+
+Subscribers of a topic that fall behind together read together: whoever wants what a page on its way brings, or the greater part of it, waits for it
+and takes its part. So ten of them cost the database little more than one.
 """
 
 from __future__ import annotations
@@ -49,9 +52,24 @@ def _want_page(shard: Shard, cursor: Cursor, rows_max: int = 1 << 30) -> None:
         upto = lane.kept_first - 1
     if first > upto:
         return
+    if _joins(shard, cursor):
+        return
     rows, octets = allowance(shard)
     segments = shard.segments.overlapping(key, first, upto)
-    shard.begin_read(cursor, PageWanted(shard.next_read(), *key, first - 1, upto, min(rows, rows_max), octets, segments), octets)
+    read = PageWanted(shard.next_read(), *key, first - 1, upto, min(rows, rows_max), octets, segments)
+    shard.begin_read(cursor, read, octets)
+    if lane.destination.is_topic and rows_max > rows:
+        lane.page = read
+
+
+def _joins(shard: Shard, cursor: Cursor) -> bool:
+    """A page that is on its way for another subscription is for this one, too."""
+    page = cursor.lane.page
+    if page is None or not 0 < cursor.loaded - page.after <= 1 + page.limit // 2:
+        return False
+    cursor.reading = page.read
+    shard.joined.setdefault(page.read, []).append(cursor)
+    return True
 
 
 def want_head(shard: Shard, cursor: Cursor) -> None:
@@ -75,26 +93,37 @@ def _want_missing(shard: Shard, cursor: Cursor) -> None:
 
 
 def loaded(shard: Shard, cursor: Cursor, read: PageWanted | PositionsWanted, command: PageLoaded) -> None:
-    """What a cursor asked for."""
-    if cursor.subscription.number not in shard.subscriptions:
+    """What a cursor asked for, and others with it."""
+    if isinstance(read, PositionsWanted):
+        if cursor.subscription.number in shard.subscriptions:
+            _take_missing(shard, cursor, command.messages)
+            shard.mark(cursor.subscription)
         return
-    if isinstance(read, PageWanted):
-        _take_page(shard, cursor, read, command)
-    else:
-        _take_missing(shard, cursor, command.messages)
-    shard.mark(cursor.subscription)
+    if cursor.lane.page is read:
+        cursor.lane.page = None
+    joined = shard.joined.pop(read.read, [])
+    for message in command.messages if joined else ():
+        message.holders = 0
+    for each in (cursor, *joined):
+        each.reading = 0
+        if each.subscription.number in shard.subscriptions:
+            _take_page(shard, each, read, command, together=bool(joined))
+            shard.mark(each.subscription)
 
 
-def _take_page(shard: Shard, cursor: Cursor, read: PageWanted, command: PageLoaded) -> None:
+def _take_page(shard: Shard, cursor: Cursor, read: PageWanted, command: PageLoaded, *, together: bool) -> None:
     progress, gone, first = cursor.progress, cursor.gone, cursor.loaded  # after a purge further than what was asked for
     settled_some = progress.ahead or progress.floor > read.after + 1
     octets = 0
     for message in command.messages:
         position = message.position
-        as_placed(cursor, message)
         if position < first or (settled_some and progress.is_settled(position)) or (gone and position in gone):
             continue
-        cursor.ready.append(message)
+        if together and (position <= cursor.offered_before or cursor.failures):
+            cursor.ready.append(as_placed(cursor, message.again()))  # what befell it here is not for the others
+        else:
+            cursor.ready.append(as_placed(cursor, message))
+            message.holders += together
         octets += message.size
     cursor.octets += octets
     shard.memory += octets
@@ -102,7 +131,7 @@ def _take_page(shard: Shard, cursor: Cursor, read: PageWanted, command: PageLoad
     cursor.forget_passed()
 
 
-def as_placed(cursor: Cursor, message: Message) -> None:
+def as_placed(cursor: Cursor, message: Message) -> Message:
     """A row tells what its sender asked for: one that no durable subscription wanted was put into a volatile lane all the same (R19).
     It does not tell what befell the message since."""
     if message.header.lane != cursor.index:
@@ -111,6 +140,7 @@ def as_placed(cursor: Cursor, message: Message) -> None:
         message.redelivered = True
     if cursor.failures:
         message.failures = cursor.failures.get(message.position, 0)
+    return message
 
 
 def _take_missing(shard: Shard, cursor: Cursor, messages: list[Message]) -> None:

@@ -126,7 +126,7 @@ def give_up(shard: Shard, subscription: Subscription, message: Message, outcome:
 def fail(shard: Shard, cursor: Cursor, message: Message) -> None:
     """One failure more: back after its back-off, or dead when the maximum is reached (R9)."""
     settings = cursor.subscription.destination.settings
-    message = _again(message)
+    message = message.again()
     message.failures += 1
     if 0 <= settings.redelivery_max < message.failures:
         comment = f"delivery failed {message.failures} times; redelivery maximum {settings.redelivery_max}"
@@ -152,14 +152,6 @@ def fail(shard: Shard, cursor: Cursor, message: Message) -> None:
         come_back(shard, cursor, message)
 
 
-def _again(message: Message) -> Message:
-    """The same message for this subscription alone: what befalls it here must not show in others', nor in a frame not written yet."""
-    again = Message(message.header, message.body, message.size)
-    again.destination, again.sequence, again.position = message.destination, message.sequence, message.position
-    again.accepted_at, again.failures, again.redelivered = message.accepted_at, message.failures, message.redelivered
-    return again
-
-
 def _is_expired(shard: Shard, message: Message) -> bool:
     """While it was delivered nobody ended it (dead.expire_found)."""
     return 0 < message.header.expiration <= shard.now
@@ -170,7 +162,7 @@ def come_back(shard: Shard, cursor: Cursor, message: Message) -> None:
     if _is_expired(shard, message):
         expire(shard, cursor, message)
         return
-    back = _again(message)
+    back = message.again()
     back.redelivered = True
     cursor.subscription.destination.redelivered += 1
     shard.redelivered += 1

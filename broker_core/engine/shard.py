@@ -156,6 +156,7 @@ class Shard:
         "expiry_read",
         "expiry_upto",
         "instance",
+        "joined",
         "keeping",
         "last_destination",
         "last_subscription",
@@ -246,6 +247,8 @@ class Shard:
         self.read_number = 0
         self.reading: dict[int, tuple[Cursor | Scan, PageWanted | PositionsWanted, int]] = {}
         """Reads on their way: whose, what was asked, octets set aside for the answer."""
+        self.joined: dict[int, list[Cursor]] = {}
+        """Others that wait for the page of such a read."""
         self.scanning: deque[Scan] = deque()
         """Scans that have to read on in the store, the next first."""
         self.scan_began = 0
