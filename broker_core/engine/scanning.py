@@ -266,7 +266,7 @@ def _want_page(shard: Shard, scan: Scan) -> None:
         scan.end = last + 1  # from now on arrivals are looked at
     rows, octets = limits.scan_rows, limits.page_octets // 4
     if shard.memory + octets > limits.memory_octets:
-        rows, octets = max(rows // 64, 1), octets // 64
+        rows, octets = max(rows // 64, 1), max(octets // 64, 1)
     key = (cursor.lane.destination.number, cursor.index)
     segments = shard.segments.overlapping(key, scan.at, last)
     read = PageWanted(shard.next_read(), *key, scan.at - 1, last, rows, octets, segments, scan.selection.wanted)
