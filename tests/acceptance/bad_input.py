@@ -123,7 +123,8 @@ class BadInput:
 
     def late_end(self) -> list[bytes]:
         """A large body whose NUL comes alone."""
-        frame = encode("SEND", {"destination": f"/queue/{self.queue}"}, self.chance.randbytes(self.chance.choice([262_145, 300_000, 1 << 20, (1 << 20) + 1])))
+        body = self.chance.randbytes(self.chance.choice([262_145, 300_000, 1 << 20, (1 << 20) + 1]))
+        frame = encode("SEND", {"destination": f"/queue/{self.queue}", "persistent": self._pick(["true", "false"])}, body)
         cut = len(frame) - self.chance.choice([1, 1, 2, 1000])
         return [frame[:cut], PAUSE, frame[cut:]]
 
