@@ -142,6 +142,8 @@ class Wire:
     def _readable(self) -> None:
         try:
             self._pgconn.consume_input()
+            # uvloop tells of a reset once and then never again, and the server's last words may lie before it: look behind them at once.
+            self._pgconn.consume_input()
         except psycopg.OperationalError as error:
             self.detach(str(error).strip())
             return

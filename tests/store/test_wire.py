@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator
+import os
+import signal
+import time
+from collections.abc import AsyncIterator, Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import psycopg
 import pytest
+import uvloop
 from psycopg import AsyncConnection
 
 from broker_core.store.lease import connect
@@ -65,6 +70,30 @@ async def test_a_connection_ended_by_the_server_breaks_the_wire_at_once_and_for_
     assert wire.broken
     with pytest.raises(WireBroken):
         await wire.run(b"SELECT 1")
+
+
+@pytest.mark.parametrize("loop", [asyncio.new_event_loop, uvloop.new_event_loop], ids=["asyncio", "uvloop"])
+def test_a_server_that_goes_without_reading_what_was_sent_breaks_the_wire(dsn: str, loop: Callable[[], asyncio.AbstractEventLoop]) -> None:
+    """Its last words and the reset come together; the node's loop tells of that once."""
+
+    async def story() -> None:
+        connection = await connect(dsn)
+        wire = Wire(connection.pgconn)
+        backend = connection.pgconn.backend_pid
+        os.kill(backend, signal.SIGSTOP)
+        running = asyncio.create_task(wire.run(b"SELECT 1 --" + b"x" * 50_000))  # more than the server takes from its socket at once
+        await asyncio.sleep(0.1)
+        with psycopg.connect(dsn, autocommit=True) as other:
+            other.execute("SELECT pg_terminate_backend(%s)", (backend,))
+            os.kill(backend, signal.SIGCONT)
+            while Path(f"/proc/{backend}").exists():  # noqa: ASYNC240
+                time.sleep(0.01)  # noqa: ASYNC251  # it is gone before the loop looks, as when a crash keeps all processors busy
+        with pytest.raises(WireBroken):
+            await asyncio.wait_for(running, 5)
+        await connection.close()
+
+    with asyncio.Runner(loop_factory=loop) as runner:
+        runner.run(story())
 
 
 async def test_a_caller_that_gives_up_leaves_the_wire_broken_since_nobody_knows_what_it_did(wire: Wire) -> None:
