@@ -12,7 +12,7 @@ from types import ModuleType
 import pytest
 
 from tests.acceptance.programs import Playing, play, played
-from tests.acceptance.stomp_py import queues, requests, topics, transactions
+from tests.acceptance.stomp_py import consumers, delays, patterns, queues, requests, selectors, topics, transactions
 from tests.support.certificates import certificate
 from tests.support.service import REPOSITORY, Service
 
@@ -38,10 +38,9 @@ def clients() -> list[tuple[str, str]]:
 
 
 CLIENTS = clients()
-SCENARIOS = [
-    *(("queue", scenario) for scenario in [*scenarios(queues), *scenarios(requests), *scenarios(transactions)]),
-    *(("topic", scenario) for scenario in scenarios(topics)),
-]
+MODULES = {"queue": (queues, consumers, selectors, delays, requests, transactions), "topic": (topics, patterns)}
+"""By what they are given the name of."""
+SCENARIOS = [(kind, scenario) for kind, modules in MODULES.items() for module in modules for scenario in scenarios(module)]
 
 
 def command(interpreter: str, port: int, name: str, scenario: str, *arguments: str) -> list[str]:

@@ -91,6 +91,60 @@ export async function heart_beats_keep_an_idle_connection(open, name) {
   await client.close();
 }
 
+export async function a_consumer_takes_what_its_selector_chooses(open, name) {
+  const [red, rest] = [await open(), await open()];
+  await red.listen(`/queue/${name}`, "1", { ack: "auto", selector: "colour = 'red' AND weight < 10" });
+  for (const [text, colour, weight] of [["a", "red", "9"], ["b", "red", "100"], ["c", "green", "1"]]) {
+    await red.send(`/queue/${name}`, text, { colour, weight });
+  }
+  assert.deepEqual(await bodies(red, 1), ["a"]);
+  await red.inbox.none();
+  await rest.listen(`/queue/${name}`, "1", { ack: "auto" });
+  assert.deepEqual(await bodies(rest, 2), ["b", "c"]);
+  await red.close();
+  await rest.close();
+}
+
+export async function a_browser_sees_everything_and_takes_nothing(open, name) {
+  const client = await open();
+  for (const text of "abc") await client.send(`/queue/${name}`, text);
+  await client.listen(`/queue/${name}`, "look", { ack: "auto", browser: "true" });
+  assert.deepEqual(await bodies(client, 3), ["a", "b", "c"]);
+  assert.equal((await client.inbox.next()).headers.browser, "end");
+  await client.unsubscribe("look");
+  await client.listen(`/queue/${name}`, "take");
+  const first = await client.inbox.next();
+  assert.deepEqual([first.body, flagged(first)], ["a", "false"]);
+  await client.close();
+}
+
+export async function a_delayed_message_comes_when_it_is_due(open, name) {
+  const client = await open();
+  await client.listen(`/queue/${name}`, "1", { ack: "auto" });
+  const began = Date.now();
+  await client.send(`/queue/${name}`, "delayed", { delay: "1500" });
+  await client.send(`/queue/${name}`, "at once");
+  assert.deepEqual(await bodies(client, 2), ["at once", "delayed"]);
+  assert.ok(Date.now() - began >= 1450);
+  await client.close();
+}
+
+export async function requests_are_answered(open, name) {
+  const [requester, responder] = [await open(), await open()];
+  await responder.listen(`/queue/${name}`, "1");
+  await requester.listen("/temp-queue/replies", "1", { ack: "auto" });
+  for (const number of ["1", "2"]) {
+    await requester.send(`/queue/${name}`, `question ${number}`, { "reply-to": "/temp-queue/replies", "correlation-id": number });
+    const request = await responder.inbox.next();
+    await responder.send(request.headers["reply-to"], `answer ${number}`, { "correlation-id": request.headers["correlation-id"] });
+    await responder.ack(request);
+    const reply = await requester.inbox.next();
+    assert.deepEqual([reply.body, reply.headers["correlation-id"]], [`answer ${number}`, number]);
+  }
+  await requester.close();
+  await responder.close();
+}
+
 // -- topics ----------------------------------------------------------------------------------------------------------------------------
 export async function all_who_are_subscribed_get_a_copy(open, name) {
   const early = [await open(), await open()];
@@ -158,6 +212,21 @@ export async function a_selector_chooses(open, name) {
   }
   const messages = [await client.inbox.next(), await client.inbox.next()];
   assert.deepEqual(messages.map((message) => `${message.headers.subscription} ${message.body}`).sort(), ["green c", "heavy b"]);
+  await client.inbox.none();
+  await client.close();
+}
+
+export async function a_pattern_takes_topics_to_come(open, name) {
+  const client = await open();
+  await client.listen(`/topic/${name}.*`, "level", { ack: "auto" });
+  await client.listen(`/topic/${name}.>`, "all", { ack: "auto" });
+  await client.send(`/topic/${name}.a`, "a");
+  await client.send(`/topic/${name}.a.b`, "a.b");
+  const messages = [];
+  for (const _ of "abc") messages.push(await client.inbox.next());
+  assert.deepEqual(messages.map((message) => `${message.headers.subscription} ${message.headers.destination}`).sort(), [
+    `all /topic/${name}.a`, `all /topic/${name}.a.b`, `level /topic/${name}.a`,
+  ]);
   await client.inbox.none();
   await client.close();
 }

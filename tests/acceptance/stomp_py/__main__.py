@@ -1,7 +1,9 @@
 import sys
 
-from . import queues, requests, topics, transactions
+from . import consumers, delays, patterns, queues, requests, selectors, topics, transactions
 
-SCENARIOS = vars(queues) | vars(requests) | vars(topics) | vars(transactions)
+SCENARIOS = {}
+for module in (consumers, delays, patterns, queues, requests, selectors, topics, transactions):
+    SCENARIOS |= vars(module)
 
 SCENARIOS[sys.argv[3]](int(sys.argv[1]), sys.argv[2], *sys.argv[4:])
