@@ -181,7 +181,7 @@ class Driver:
         """Reach a broker that lets us in. False: there is none, or the connection is closed."""
         errors: list[str] = []
         trouble: JMSException | None = None
-        for address, pause in self._addresses.first() if first else self._addresses.again():
+        for address, pause in self._addresses.to_try():
             with self.lock:
                 if not self._awaits_socket_after(pause):
                     return False

@@ -109,7 +109,7 @@ class Settings:
     reconnect_enabled: bool = False
     """Connect again when the connection is lost, and open its consumers again."""
     reconnect_attempts: int = 0
-    """At each address before the next one is tried; 0 is like 1, -1: for ever."""
+    """At each address before the next one is tried, if reconnecting is enabled, for the first connection too; 0 is like 1, -1: for ever."""
     reconnect_interval: float = 3.0
     """Between attempts at one address."""
     socket_connect_timeout: float = 0.0

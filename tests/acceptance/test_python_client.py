@@ -503,6 +503,56 @@ def test_a_browser_chooses_by_a_selector(connection: Connection, orders: Queue) 
     assert [message.body for message in session.create_browser(orders, "colour = 'red'")] == ["red", "red"]
 
 
+# -- when and where -----------------------------------------------------------------------------------------------------------------------
+def test_a_delayed_message_comes_when_its_time_has_come(connection: Connection, orders: Queue) -> None:
+    session = connection.create_session()
+    producer, consumer = session.create_producer(orders), session.create_consumer(orders)
+    producer.delivery_delay = 1.0
+    message = TextMessage("later")
+    producer.send(message)
+    producer.delivery_delay = 0.0
+    producer.send("now")
+    assert texts(consumer, 1) == ["now"]
+    arrived = consumer.receive(SOON)
+    assert arrived is not None and arrived.body == "later"
+    assert message.jms_delivery_time == message.jms_timestamp + 1000
+    assert arrived.jms_delivery_time >= message.jms_delivery_time - 50  # the broker's clock may differ in what it rounds
+
+
+def test_an_expired_message_does_not_come(connection: Connection, orders: Queue) -> None:
+    session = connection.create_session()
+    session.create_producer(orders).send("too late", time_to_live=0.05)
+    session.create_producer(orders).send("in time", time_to_live=60)
+    time.sleep(QUIET)
+    assert texts(session.create_consumer(orders), 1) == ["in time"]
+
+
+def test_consumers_of_a_queue_choose_by_selectors(connection: Connection, orders: Queue) -> None:
+    session = connection.create_session()
+    producer = session.create_producer(orders)
+    for number in range(10):
+        message = TextMessage(str(number))
+        message.properties.update({"number": number, "odd": bool(number % 2)})
+        producer.send(message)
+    odd, large = session.create_consumer(orders, "odd = TRUE"), session.create_consumer(orders, "number > 5 AND odd = FALSE")
+    assert texts(odd, 5) == ["1", "3", "5", "7", "9"]
+    assert texts(large, 2) == ["6", "8"]
+    assert texts(session.create_consumer(orders), 3) == ["0", "2", "4"]
+
+
+def test_one_consumer_hears_all_topics_of_a_pattern(connection: Connection, prices: Topic) -> None:
+    session = connection.create_session()
+    consumer = session.create_consumer(Topic(f"{prices.name}.*.eur"))
+    for fruit in ("apple", "pear"):
+        fill(connection, Topic(f"{prices.name}.{fruit}.eur"), fruit)
+        fill(connection, Topic(f"{prices.name}.{fruit}.usd"), "not asked for")
+    received = [consumer.receive(SOON) for _ in range(2)]
+    assert [(message.body, message.jms_destination) for message in received if message] == [
+        (fruit, Topic(f"{prices.name}.{fruit}.eur")) for fruit in ("apple", "pear")
+    ]  # fmt: skip
+    assert consumer.receive(QUIET) is None
+
+
 # -- who may ------------------------------------------------------------------------------------------------------------------------------
 def test_a_wrong_password_is_refused_at_once(service: Service) -> None:
     with pytest.raises(JMSSecurityException, match="login or passcode is wrong"):

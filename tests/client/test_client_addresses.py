@@ -16,12 +16,11 @@ THREE = "stomp://a:1,b,stomp+tls://[::1]"
 A, B, C = Address("a", 1, False), Address("b", 61613, False), Address("::1", 61614, True)
 
 
-def tried(again: bool = False, reached: Address | None = None, start: int = 0, limit: int = 20, **settings: Any) -> list[tuple[str, float]]:
+def tried(reached: Address | None = None, start: int = 0, limit: int = 20, **settings: Any) -> list[tuple[str, float]]:
     addresses = Addresses(Settings(**({"address_list": THREE} | settings)), start)
     if reached is not None:
         addresses.reached(reached)
-    plan = addresses.again() if again else addresses.first()
-    return [({A: "a", B: "b", C: "c"}[address], pause) for address, pause in islice(plan, limit)]
+    return [({A: "a", B: "b", C: "c"}[address], pause) for address, pause in islice(addresses.to_try(), limit)]
 
 
 def test_addresses_are_read_with_and_without_scheme_and_port() -> None:
@@ -47,11 +46,13 @@ def test_or_beginning_anywhere() -> None:
 
 
 def test_what_was_lost_is_tried_first_and_each_as_often_as_it_says() -> None:
-    assert tried(again=True, reached=B, reconnect_attempts=2, reconnect_interval=0.5) == [
+    enabled = {"reconnect_enabled": True, "reconnect_interval": 0.5}
+    assert tried(reached=B, reconnect_attempts=2, **enabled) == [
         ("b", 0), ("b", 0.5), ("c", 0), ("c", 0.5), ("a", 0), ("a", 0.5),
     ]  # fmt: skip
-    assert tried(again=True, reached=C) == [("c", 0), ("a", 0), ("b", 0)]
-    assert tried(again=True, reached=A, reconnect_attempts=-1, limit=3) == [("a", 0), ("a", 3), ("a", 3)]
+    assert tried(reached=C, **enabled) == [("c", 0), ("a", 0), ("b", 0)]
+    assert tried(reconnect_attempts=-1, limit=3, **enabled) == [("a", 0), ("a", 0.5), ("a", 0.5)]
+    assert tried(reconnect_attempts=-1) == [("a", 0), ("b", 0), ("c", 0)]
 
 
 @pytest.mark.parametrize("name", ["", "/a", "a*", "a>b", "a b\n", "x" * 256])

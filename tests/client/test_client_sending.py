@@ -241,7 +241,7 @@ def test_a_priority_is_a_number_from_0_to_9(priority: int) -> None:
     assert broker.hears() == []
 
 
-@pytest.mark.parametrize("seconds", [-1, float("inf"), float("nan"), "5"])
+@pytest.mark.parametrize("seconds", [-1, float("inf"), float("nan"), "5", 315_360_001])
 def test_a_time_to_live_is_a_number_of_seconds(seconds: float) -> None:
     broker = Broker()
     producer = broker.producer(broker.session())

@@ -40,22 +40,17 @@ class Addresses:
         """There is a connection to it."""
         self._reached = address
 
-    def first(self) -> Iterator[tuple[Address, float]]:
-        """Each address to try for the first connection, and how many seconds to wait before that."""
-        for iteration in _count(self._settings.address_list_iterations):
-            for number, address in enumerate(self._addresses):
-                yield address, self._settings.reconnect_interval if iteration and not number else 0.0
-
-    def again(self) -> Iterator[tuple[Address, float]]:
-        """The same when the connection was lost: first where it was."""
-        addresses = self._addresses
+    def to_try(self) -> Iterator[tuple[Address, float]]:
+        """Each address to try, and how many seconds to wait before that. Begins where the last connection was."""
+        settings, addresses = self._settings, self._addresses
         if self._reached in addresses:
             at = addresses.index(self._reached)
             addresses = addresses[at:] + addresses[:at]
-        for iteration in _count(self._settings.address_list_iterations):
+        attempts = settings.reconnect_attempts or 1 if settings.reconnect_enabled else 1
+        for iteration in _count(settings.address_list_iterations):
             for number, address in enumerate(addresses):
-                for attempt in _count(self._settings.reconnect_attempts or 1):
-                    yield address, self._settings.reconnect_interval if attempt or (iteration and not number) else 0.0
+                for attempt in _count(attempts):
+                    yield address, settings.reconnect_interval if attempt or (iteration and not number) else 0.0
 
 
 def _count(times: int) -> Iterator[int]:

@@ -3,8 +3,6 @@
 
 from __future__ import annotations
 
-import math
-
 from broker_core.client.destinations import Queue, TemporaryQueue, TemporaryTopic, Topic
 from broker_core.client.exceptions import IllegalStateException, InvalidDestinationException, JMSException
 from broker_core.client.messages import DEFAULT_PRIORITY, NEVER, Message
@@ -16,6 +14,8 @@ from .session import SessionMachine
 
 DOUBT = "the message may or may not have been stored: send it again if a duplicate does no harm"
 PERSISTENT = DeliveryMode.PERSISTENT
+SECONDS_MAX = 315_360_000
+"""Ten years: what the broker takes as a delay. Who means a longer time to live means for ever."""
 
 
 class ProducerMachine:
@@ -148,6 +148,6 @@ def _check_priority(priority: object) -> None:
 
 
 def _milliseconds(seconds: float, name: str) -> int:
-    if not (isinstance(seconds, int | float) and 0 < seconds < math.inf):
-        raise JMSException(f"{name} is {seconds!r}: it must be a number of seconds, 0 for none")
+    if not (isinstance(seconds, int | float) and 0 < seconds <= SECONDS_MAX):
+        raise JMSException(f"{name} is {seconds!r}: it must be a number of seconds, at most ten years, 0 for none")
     return max(1, round(seconds * 1000))
