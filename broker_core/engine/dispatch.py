@@ -25,6 +25,10 @@ from .waiting import forget_stale, withdraw
 from .wildcard import WildcardSubscription
 
 
+ALL = 1 << 30
+"""Messages: what there is."""
+
+
 def dispatch(shard: Shard, subscription: Subscription) -> None:
     """Serve hungry links in turn."""
     if subscription.destination.state & Direction.CONSUMERS:
@@ -71,7 +75,7 @@ def _serve(shard: Shard, hungry: Tier) -> None:
     while hungry and (cursor := first(shard, source)) is not None:
         if cursor is not shared or not turns:
             shared, turns = cursor, len(hungry)
-            share = -(-cursor.deliverable // turns)
+            share = -(-cursor.deliverable // turns) if turns > 1 else ALL
         turns -= 1
         link = hungry.popleft()
         room = _room(shard, link)

@@ -109,7 +109,8 @@ class Engine:
         rows = statistics(shard) if report else []
         for subscription in marked:
             want_pages(shard, subscription)
-            want(shard, subscription)
+            if subscription.selections:
+                want(shard, subscription)
             if subscription.wildcard is not None:
                 subscription.wildcard.look_at(subscription)
             for link in subscription.links.values() if subscription.draining else ():

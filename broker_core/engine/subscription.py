@@ -298,6 +298,8 @@ class Subscription:
     @property
     def takes_all(self) -> bool:
         """Some link takes whatever comes next."""
+        if not self.selections:
+            return bool(self.links)
         return len(self.links) > sum([len(selection.links) for selection in self.selections.values()])
 
     @property

@@ -62,7 +62,7 @@ class Parser:
         self._receipt: bytes | None = None
         self._length = -1
         self._body = bytearray()
-        self._likeness = Likeness(b"\0", None, 0)
+        self._likeness: Likeness | None = None
         # How the SEND section that came twice in a row began up to its receipt's value, how it went on, what it was and its length.
         # Matches no frame at first.
         self._expected: tuple[bytes, bytes, Section | None, int] = b"\0", b"", None, -1
@@ -98,7 +98,7 @@ class Parser:
         self._body = bytearray()
         self._expected = b"\0", b"", None, -1
         self._last = None, -1
-        self._likeness = Likeness(b"\0", None, 0)
+        self._likeness = None
         self._sections.forget()
 
     def events(self, data: bytes) -> Generator[Event, None, None]:
@@ -134,7 +134,7 @@ class Parser:
                 if section is not None:
                     pass
                 elif startswith(b"SEND\n", position):
-                    if (as_before := self._likeness.read(buffer, position)) is not None:
+                    if self._likeness is not None and (as_before := self._likeness.read(buffer, position)) is not None:
                         section, receipt, length, start = as_before
                     elif (end := find(b"\n\n", position, position + header_octets_max)) > 0:
                         start = end + 2

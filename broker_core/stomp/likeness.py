@@ -10,7 +10,7 @@ class Likeness:
 
     __slots__ = ("_between", "_end", "_length_max", "_receipt_first", "_section", "_start")
 
-    def __init__(self, octets: bytes, section: Section | None, length_max: int) -> None:
+    def __init__(self, octets: bytes, section: Section, length_max: int) -> None:
         self._section = section
         self._length_max = length_max
         receipt, length = octets.find(b"\nreceipt:") + 9, octets.find(b"\ncontent-length:") + 16
@@ -27,7 +27,7 @@ class Likeness:
     def read(self, buffer: bytes, position: int) -> tuple[Section, bytes | None, int, int] | None:
         """If such a section starts at `position`: it, the receipt, the content-length, and where the body starts.
         None: it is another one, or has something about it that needs a closer look."""
-        if not buffer.startswith(self._start, position) or self._section is None:
+        if not buffer.startswith(self._start, position):
             return None
         at = position + len(self._start)
         stop = buffer.find(b"\n", at)

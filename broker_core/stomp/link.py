@@ -92,7 +92,8 @@ class Link:
             tag += 1
         if self._tags is not None:
             self._remember(delivered, self._tags)
-        self.delivered = max(self.delivered, tag - 1)
+        if tag > self.delivered:
+            self.delivered = tag - 1
 
     def _write_special(self, message: Message, tag: int, out: list[Piece]) -> None:
         """Redelivered, dead, moved, from another protocol, streamed, or to be escaped otherwise."""
