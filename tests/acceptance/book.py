@@ -8,6 +8,7 @@ whose selector chooses it. These promises are checked:
     came back     a copy was delivered again after the receipt for its acknowledgement
     unflagged     a copy was delivered twice without `redelivered:true` on the second delivery
     out of order  what one connection sent came in another order, to a place that has one consumer
+    early         a copy was delivered before its delay was over
     stray         a copy was delivered in a place that does not take it
     corrupted     a body or a message is not what was sent
     uncommitted   a send was delivered whose transaction was not committed
@@ -27,6 +28,8 @@ from dataclasses import dataclass, field
 from enum import Enum
 
 NEVER = -1
+EARLY_SECONDS = 0.1
+"""The broker takes its clock anew from the database with each term; a delayed message may be so much before ours."""
 
 
 class State(Enum):
@@ -70,6 +73,8 @@ class Send:
     copies: dict[str, Copy]
     """By place."""
     transaction: Transaction | None
+    due_at: float = 0.0
+    """By our clock, if it is delayed."""
     confirmed: bool = False
 
 
@@ -94,11 +99,12 @@ class Book:
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     # -- producers ------------------------------------------------------------------------------------------------------------------
-    def sent(self, send_id: str, places: Iterable[str], *, stream: str = "", transaction: str = "") -> None:
+    def sent(self, send_id: str, places: Iterable[str], *, stream: str = "", transaction: str = "", delay_ms: int = 0) -> None:
         """Called before the SEND frame leaves."""
+        due_at = time.monotonic() + delay_ms / 1000 if delay_ms else 0.0
         with self._lock:
             within = self.transactions[transaction] if transaction else None
-            self.sends[send_id] = Send(len(self.sends), stream, {place: Copy() for place in places}, within)
+            self.sends[send_id] = Send(len(self.sends), stream, {place: Copy() for place in places}, within, due_at)
             if within is not None:
                 within.sends.append(send_id)
 
@@ -140,6 +146,8 @@ class Book:
     def _judge(self, place: str, send_id: str, send: Send, copy: Copy, *, redelivered: bool, generation: int, alone: bool) -> None:
         copy.deliveries += 1
         copy.unflagged += not redelivered
+        if self.last_delivered_at < send.due_at - EARLY_SECONDS:
+            self._violate(f"early: {send_id} in {place}, by {send.due_at - self.last_delivered_at:.2f} s")
         if copy.unflagged > 1 and not redelivered:
             self._violate(f"unflagged: delivery {copy.deliveries} of {send_id} in {place} (generation {generation})")
         if copy.acknowledged == NEVER:
@@ -149,7 +157,7 @@ class Book:
                 copy.within.again[place, send_id] = surely or copy.within.again.get((place, send_id), False)
         elif generation >= copy.acknowledged:
             self._violate(f"came back: {send_id} in {place}, acknowledged in generation {copy.acknowledged}, delivered again in {generation}")
-        if alone and not redelivered:
+        if alone and not redelivered and not send.due_at:
             key = place, send.stream
             if send.number < self._last.get(key, NEVER):
                 self._violate(f"out of order: {send_id} in {place} after a later one of {send.stream}")

@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 
 Headers = Mapping[str, str]
 COLOURS = ("red", "green", "blue")
+DELAYED_EVERY, DELAY_MS = 25, (100, 3_000)
+"""One message in so many is delayed, by so much."""
 
 
 def _everything(_headers: Headers) -> bool:
@@ -43,13 +45,21 @@ SHARED = Place(
     "shared", TOPIC, "", {"durable-subscription-name": "torture-shared", "shared": "true", "selector": "colour IN ('red', 'green')"},
     lambda headers: headers["colour"] in ("red", "green"),
 )  # fmt: skip
-PLACES = (QUEUE, TASKS, RESULTS, EVERYTHING, HEAVY, SHARED)
+SORTED = "/queue/torture.sorted"
+"""A queue whose consumers all have selectors; together they take everything."""
+RED = Place("red", SORTED, "", {"selector": "colour = 'red'"}, lambda headers: headers["colour"] == "red", alone=True)
+REST = Place("rest", SORTED, "", {"selector": "colour <> 'red'"}, lambda headers: headers["colour"] != "red")
+PLACES = (QUEUE, TASKS, RESULTS, EVERYTHING, HEAVY, SHARED, RED, REST)
 
 
 def headers_of(message: str) -> dict[str, str]:
     """What a message of this name says about itself; the same however often it is sent."""
     digest = zlib.crc32(message.encode())
-    return {"colour": COLOURS[digest % len(COLOURS)], "weight": str(digest % 100)}
+    headers = {"colour": COLOURS[digest % len(COLOURS)], "weight": str(digest % 100)}
+    if digest % DELAYED_EVERY == 0:
+        least, most = DELAY_MS
+        headers["delay"] = str(least + digest // DELAYED_EVERY % (most - least))
+    return headers
 
 
 def places_of(destination: str, headers: Headers) -> list[str]:

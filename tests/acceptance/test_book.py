@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import time
 
 import pytest
 
@@ -97,6 +98,27 @@ def test_a_changed_body_and_an_unknown_message_are_convicted() -> None:
     acknowledged(book)
     delivered(book, "b.0")
     assert kinds(book) == ["corrupted", "corrupted"]
+
+
+def test_a_delayed_message_that_comes_before_its_time_is_convicted(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = 1000.0
+    monkeypatch.setattr(time, "monotonic", lambda: now)
+    for late in (False, True):
+        book = Book()
+        book.sent("a.0", ["q"], delay_ms=1000)
+        now += 1.0 if late else 0.5
+        delivered(book)
+        assert kinds(book) == ([] if late else ["early"])
+
+
+def test_a_delayed_message_may_be_overtaken() -> None:
+    book = Book()
+    book.sent("a.0", ["q"], stream="x", delay_ms=1)
+    book.sent("a.1", ["q"], stream="x")
+    time.sleep(0.002)
+    delivered(book, "a.1", alone=True)
+    delivered(book, "a.0", alone=True)
+    assert book.verdict() == []
 
 
 # -- topics -------------------------------------------------------------------------------------------------------------------------

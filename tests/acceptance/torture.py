@@ -1,9 +1,10 @@
 """The kill loop: `python -m tests.acceptance.torture --seed N [--short] [--standby]`.
 
-Producers and consumers work on a queue, on a topic with durable and shared subscriptions and selectors, and on tasks whose results are sent
-within transactions, while the node is killed 100 times, PostgreSQL 20 times and the node stopped for 10 s 10 times, at moments that the seed
-chooses. Then everything is drained and the book of what the clients saw is audited (tests.acceptance.book). It prints progress; on failure the
-seed, the faults, the broken promises and the ends of the logs. Takes about 15 minutes, `--short` one.
+Producers and consumers work on a queue, on a queue whose consumers have selectors, on a topic with durable and shared subscriptions, and on tasks
+whose results are sent within transactions; some messages are delayed. Meanwhile the node is killed 100 times, PostgreSQL 20 times and the node
+stopped for 10 s 10 times, at moments that the seed chooses. Then everything is drained and the book of what the clients saw is audited
+(tests.acceptance.book). It prints progress; on failure the seed, the faults, the broken promises and the ends of the logs. Takes about 15
+minutes, `--short` one.
 """
 
 from __future__ import annotations
@@ -18,14 +19,14 @@ from dataclasses import dataclass
 
 from tests.acceptance import faults
 from tests.acceptance.book import Book
-from tests.acceptance.places import EVERYTHING, HEAVY, QUEUE, RESULTS, SHARED, TASKS, TOPIC
+from tests.acceptance.places import EVERYTHING, HEAVY, QUEUE, RED, REST, RESULTS, SHARED, SORTED, TASKS, TOPIC
 from tests.acceptance.traffic import Consumer, Producer, Receiver
 from tests.acceptance.transactors import Transactor
 from tests.support.service import Service
 
-PACES = ((QUEUE.destination, 300), (QUEUE.destination, 300), (TOPIC, 150), (TASKS.destination, 150))
+PACES = ((QUEUE.destination, 250), (QUEUE.destination, 250), (TOPIC, 150), (TASKS.destination, 150), (SORTED, 100))
 """Messages a second of each producer: enough to have hundreds under way at any moment, few enough to keep every one of them in memory."""
-CONSUMERS = (QUEUE, QUEUE, QUEUE, EVERYTHING, HEAVY, SHARED, SHARED, RESULTS)
+CONSUMERS = (QUEUE, QUEUE, QUEUE, EVERYTHING, HEAVY, SHARED, SHARED, RESULTS, RED, REST, REST)
 """Every second one acknowledges singly, the others cumulatively."""
 TRANSACTORS = 2
 RECOVERY_SECONDS_MAX = 60

@@ -127,7 +127,7 @@ class Producer(Client):
     def _send(self, connection: Connection, send_id: str) -> None:
         self._unconfirmed[send_id] = None
         headers = send_headers(send_id)
-        self.book.sent(send_id, places_of(self.destination, headers), stream=self.stream)
+        self.book.sent(send_id, places_of(self.destination, headers), stream=self.stream, delay_ms=int(headers.get("delay", 0)))
         connection.send(self.destination, body_of(send_id), headers | {"receipt": send_id})
 
     def _receipts(self, connection: Connection, seconds: float) -> list[str]:

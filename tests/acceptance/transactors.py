@@ -87,7 +87,8 @@ class Transactor(Receiver):
 
     def _send(self, connection: Connection, transaction: str, destination: str, send_id: str) -> None:
         headers = send_headers(send_id)
-        self.book.sent(send_id, places_of(destination, headers), stream=self.stream, transaction=transaction)
+        delay = int(headers.get("delay", 0))
+        self.book.sent(send_id, places_of(destination, headers), stream=self.stream, transaction=transaction, delay_ms=delay)
         connection.send(destination, body_of(send_id), headers | {"transaction": transaction})
 
     def _end(self, connection: Connection, command: str, name: str) -> None:
