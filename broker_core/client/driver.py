@@ -164,8 +164,15 @@ class Driver:
             first = True
             while self._connect(first):
                 first = False
+                opened_at = time.monotonic()
                 with self.lock:
                     self._pump(NEVER)
+                    if self.machine.awaits_socket():
+                        log.warning("The connection was lost and is made again: %s", self.machine.trouble)
+                        # One that is lost as soon as it is there must not be made as fast as the machine can.
+                        pause = self.machine.settings.reconnect_interval
+                        if time.monotonic() - opened_at < pause and not self._awaits_socket_after(pause):
+                            break
         finally:
             with self.lock:
                 self._channel.end()

@@ -29,6 +29,8 @@ class ListeningBroker:
         self.frames: queue.Queue[Frame] = queue.Queue()
         """What was heard on all connections, CONNECT not."""
         self.connects: queue.Queue[Frame] = queue.Queue()
+        self.hanging_up = False
+        """Whoever is let in is dropped at once."""
         self.answer = b""
         """Said after the next SEND. TLS must be spoken by one thread."""
         self.refusal = ""
@@ -120,6 +122,8 @@ class ListeningBroker:
                 accepted.sendall(f"ERROR\nmessage:{self.refusal}\n\n\0".encode())
             else:
                 accepted.sendall(b"CONNECTED\nversion:1.2\nsession:n-1-7\nheart-beat:0,0\n\n\0")
+                if self.hanging_up:
+                    accepted.shutdown(socket.SHUT_RDWR)
             return
         if frame.receipt is not None:
             if self.confirming or frame.command != "SEND":
@@ -128,7 +132,9 @@ class ListeningBroker:
                 self._unconfirmed.append(frame.receipt)
         if frame.command == "SEND" and self.answer:
             accepted.sendall(self.answer)
-            self.answer = b""
+            self.hanging_up = False
+        """Whoever is let in is dropped at once."""
+        self.answer = b""
         self.frames.put(frame)
 
 

@@ -169,6 +169,23 @@ def test_with_reconnecting_its_consumers_are_there_again_as_they_were() -> None:
     assert (topic.headers["durable-subscription-name"], topic.headers["id"]) == ("durable", "3")
 
 
+def test_a_consumer_that_the_broker_refuses_to_open_again_fails_alone() -> None:
+    broker = Broker(reconnect_enabled=True, client_id="c")
+    session = broker.session(CLIENT)
+    refused = broker.consumer(session, Topic("t"), name="durable", durable=True)
+    other = broker.consumer(session, "a")
+    broker.loses_the_connection()
+    broker.lets_in()
+    broker.refuses("subscription in use", "somebody else has it", broker.hears()[0].receipt)
+    assert broker.client.phase is Phase.WAITING
+    broker.lets_in()
+    assert broker.heard() == ["SUBSCRIBE /queue/a?"]
+    with pytest.raises(IllegalStateException, match="somebody else has it"):
+        refused.check_open()
+    other.check_open()
+    assert session.close_consumer(refused) is None
+
+
 def test_what_waited_to_be_received_comes_again_and_is_forgotten_here() -> None:
     broker = Broker(reconnect_enabled=True)
     consumer = broker.consumer(broker.session())
@@ -217,7 +234,7 @@ def test_what_a_listener_has_in_its_hands_is_not_acknowledged_on_the_new_connect
     broker.lets_in()
     broker.delivers(consumer)  # with the same id: numbers begin anew
     assert session.handled(failed, broker.now) is None
-    assert broker.heard() == ["SUBSCRIBE /queue/a"]
+    assert broker.heard() == ["SUBSCRIBE /queue/a?"]
 
 
 def test_a_consumer_that_was_never_confirmed_does_not_come_back() -> None:

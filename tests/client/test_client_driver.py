@@ -35,6 +35,7 @@ from tests.support.service import await_true, free_ports
 A = Queue("a")
 NON_PERSISTENT = DeliveryMode.NON_PERSISTENT
 QUIET = 0.1
+AGAIN = {"reconnect_enabled": True, "reconnect_interval": 0.05}
 
 
 @pytest.fixture
@@ -301,7 +302,7 @@ def test_acknowledgements_that_wait_leave_in_time_although_nobody_does_anything(
 
 # -- losing the connection ------------------------------------------------------------------------------------------------------------
 def test_what_waits_while_the_connection_is_lost_goes_on_when_it_is_back(broker: ListeningBroker) -> None:
-    with connect(broker, reconnect_enabled=True, reconnect_interval=0.05) as connection:
+    with connect(broker, **AGAIN) as connection:
         session, receiving_session = connection.create_session(), connection.create_session()
         producer, consumer = session.create_producer(A), receiving_session.create_consumer(A)
         receiving = Doing(consumer.receive)
@@ -318,7 +319,7 @@ def test_what_waits_while_the_connection_is_lost_goes_on_when_it_is_back(broker:
 
 def test_a_send_whose_answer_was_lost_says_so_and_the_next_is_sent(broker: ListeningBroker) -> None:
     broker.confirming = False
-    with connect(broker, reconnect_enabled=True) as connection, connection.create_session() as session:
+    with connect(broker, **AGAIN) as connection, connection.create_session() as session:
         producer = session.create_producer(A)
         sending = Doing(lambda: producer.send("x"))
         broker.hears("SEND")
@@ -330,7 +331,7 @@ def test_a_send_whose_answer_was_lost_says_so_and_the_next_is_sent(broker: Liste
 
 
 def test_the_next_address_takes_over(broker: ListeningBroker) -> None:
-    with ListeningBroker() as other, connect(broker, address_list=f"{broker.address},{other.address}", reconnect_enabled=True) as connection:
+    with ListeningBroker() as other, connect(broker, address_list=f"{broker.address},{other.address}", **AGAIN) as connection:
         broker.stops_listening()
         broker.drops()
         assert other.connects.get(timeout=SECONDS)
@@ -378,9 +379,19 @@ def test_a_password_that_is_not_accepted_any_more_ends_the_attempts(broker: List
         assert isinstance(told[0], JMSSecurityException)
 
 
+def test_one_that_is_lost_as_soon_as_it_is_there_is_not_made_as_fast_as_can_be(broker: ListeningBroker) -> None:
+    with connect(broker, reconnect_enabled=True, reconnect_interval=0.2) as connection:
+        broker.hanging_up = True
+        broker.drops()
+        time.sleep(0.7)
+        broker.hanging_up = False
+        assert 3 <= broker.connects.qsize() <= 5
+        connection.create_session().create_producer(A).send("x")
+
+
 def test_a_listener_goes_on_when_the_connection_is_back(broker: ListeningBroker) -> None:
     seen: list[str] = []
-    with connect(broker, reconnect_enabled=True) as connection:
+    with connect(broker, **AGAIN) as connection:
         session = connection.create_session()
         session.create_consumer(A).message_listener = lambda message: seen.append(message.body)
         broker.hears("SUBSCRIBE")

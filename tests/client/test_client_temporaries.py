@@ -85,7 +85,7 @@ def test_it_lives_on_when_the_connection_comes_back_as_another_session() -> None
     broker.consumer(session, queue)
     broker.loses_the_connection()
     broker.lets_in(session="n-2-9")
-    assert broker.heard() == ["SUBSCRIBE /temp-queue/1"]
+    assert broker.heard() == ["SUBSCRIBE /temp-queue/1?"]
     message = TextMessage("question")
     message.jms_reply_to = queue
     broker.producer(session).send(message, INSTANT)

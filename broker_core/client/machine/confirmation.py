@@ -10,6 +10,8 @@ from broker_core.client.exceptions import JMSException
 if TYPE_CHECKING:
     from broker_core.client.messages import Message
 
+    from .consumer import ConsumerMachine
+
 CompletionListener = Callable[["Message", JMSException | None], None]
 """Told of a message that was sent asynchronously: without an error the broker has it."""
 
@@ -17,7 +19,7 @@ CompletionListener = Callable[["Message", JMSException | None], None]
 class Confirmation:
     """Returned by every operation that waits; None in its place says that there is nothing to wait for."""
 
-    __slots__ = ("completion", "doubt", "error", "is_settled", "message", "octets", "owner", "then")
+    __slots__ = ("completion", "consumer", "doubt", "error", "is_settled", "message", "octets", "owner", "then")
 
     def __init__(self, owner: Any, doubt: str, then: Callable[[], None] | None = None) -> None:
         self.owner = owner
@@ -28,6 +30,8 @@ class Confirmation:
         """What the machine does when the answer has come."""
         self.is_settled = False
         self.error: JMSException | None = None
+        self.consumer: ConsumerMachine | None = None
+        """Of a SUBSCRIBE."""
         self.octets = 0
         """Of a send: what it holds of the window."""
         self.completion: CompletionListener | None = None

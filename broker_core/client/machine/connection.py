@@ -215,13 +215,15 @@ class ConnectionMachine:
             asked = self._awaited.get(frame.headers.get("receipt-id", "").encode())
             if asked is not None:
                 asked.error = error
+                if asked.consumer is not None:
+                    asked.consumer.failure = error
             self.lost(error, now)
         elif frame.command == "CONNECTED" and self.phase is Phase.CONNECTING:
             self._heart = HeartBeat(*self._beats(frame.headers.get("heart-beat", "0,0")), now)
             self.phase = Phase.OPEN
             self.temporaries.session = frame.headers.get("session", "")
             for consumer in self._consumers.values():
-                self.write(consumer.subscribe_frame(None))
+                self.subscribe(consumer)
             self._settled(self.opened, None)
             self.wake_all()
 
@@ -337,6 +339,13 @@ class ConnectionMachine:
 
     def attach(self, consumer: ConsumerMachine) -> None:
         self._consumers[consumer.subscription] = consumer
+
+    def subscribe(self, consumer: ConsumerMachine) -> Confirmation:
+        """Ask for it, the first time or again on a new connection."""
+        confirmation = Confirmation(consumer.session, "the subscription may or may not have been made", consumer.confirmed)
+        confirmation.consumer = consumer
+        self.write(consumer.subscribe_frame(self.awaiting(confirmation)))
+        return confirmation
 
     def detach(self, consumer: ConsumerMachine) -> None:
         """What is still on its way to it is not looked at: the broker has it back."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from broker_core.client.destinations import Queue, Topic
-from broker_core.client.exceptions import IllegalStateException, ResourceAllocationException
+from broker_core.client.exceptions import IllegalStateException, JMSException, ResourceAllocationException
 from broker_core.client.messages import Message, kind_of
 from broker_core.client.properties import header_line
 from broker_core.client.settings import AcknowledgeMode
@@ -74,6 +74,8 @@ class ConsumerMachine:
         """The broker has it."""
         self.is_cut_off = False
         """The connection was lost and it does not come back with it."""
+        self.failure: JMSException | None = None
+        """Why the broker does not let it come back."""
         self.buffer: deque[Delivery] = deque()
         self.unacked = 0
         """Handed over and to be acknowledged when the application asks for it."""
@@ -85,12 +87,12 @@ class ConsumerMachine:
         self._low = int(self.prefetch * connection.settings.consumer_flow_threshold / 100)
         self._overfull = False
 
-    def subscribe_frame(self, receipt: bytes | None) -> bytes:
+    def subscribe_frame(self, receipt: bytes) -> bytes:
         wire = self.acknowledging.wire
         address = self.session.connection.temporaries.address_of(self.what.destination)
         prefetch = "" if wire == "auto" else f"\nprefetch-count:{self.prefetch}"
-        asked = "" if receipt is None else f"\nreceipt:{receipt.decode()}"
-        return f"SUBSCRIBE\nid:{self.subscription.decode()}\nack:{wire}{prefetch}{self.what.lines(address)}{asked}\n\n\0".encode()
+        lines = self.what.lines(address)
+        return f"SUBSCRIBE\nid:{self.subscription.decode()}\nack:{wire}{prefetch}{lines}\nreceipt:{receipt.decode()}\n\n\0".encode()
 
     def confirmed(self) -> None:
         self.is_confirmed = True
@@ -186,3 +188,5 @@ class ConsumerMachine:
         self.session.check()
         if self.is_closed:
             raise IllegalStateException("the consumer is closed: create another one")
+        if self.failure is not None:
+            raise self.failure.again()

@@ -67,8 +67,7 @@ class SessionMachine:
         connection = self.connection
         connection.temporaries.check_own(what.destination)
         consumer = ConsumerMachine(self, what)
-        confirmation = Confirmation(self, "the subscription may or may not have been made", consumer.confirmed)
-        connection.write(consumer.subscribe_frame(connection.awaiting(confirmation)))
+        confirmation = connection.subscribe(consumer)
         connection.attach(consumer)
         self.consumers.append(consumer)
         return consumer, confirmation
@@ -252,7 +251,7 @@ class SessionMachine:
         self.consumption.connection_lost(error)
         for consumer in list(self.consumers):
             consumer.connection_lost()
-            if consumer.is_closed or not consumer.is_confirmed or consumer.what.browses:
+            if consumer.is_closed or not consumer.is_confirmed or consumer.what.browses or consumer.failure is not None:
                 consumer.is_cut_off = True
                 self.consumers.remove(consumer)
                 self.connection.detach(consumer)
