@@ -157,7 +157,7 @@ def _deliver(shard: Shard, link: Link, place: Cursor | Scan, count: int) -> None
     link.credit -= len(messages)
     shard.batch.outputs.append(Delivered(link.peer.number, link.number, first_tag, messages))
     if cursor.durable:
-        _offer(shard, link, cursor, messages)
+        _offer(shard, link, cursor, messages, ahead=place is not cursor)
     if len(messages) == 1:
         link.unsettled[first_tag] = messages[0]
     else:
@@ -230,9 +230,10 @@ def _take_found(shard: Shard, link: Link, scan: Scan, count: int) -> list[Messag
     return messages
 
 
-def _offer(shard: Shard, link: Link, cursor: Cursor, messages: list[Message]) -> None:
-    """Durable before the messages leave (R9): what may have left is flagged when it is delivered again."""
+def _offer(shard: Shard, link: Link, cursor: Cursor, messages: list[Message], *, ahead: bool) -> None:
+    """Durable before the messages leave (R9): what may have left is flagged when it is delivered again. `ahead` of their turn: each by itself."""
     subscription, index = cursor.subscription.number, cursor.index
+    before = len(shard.batch.offered)
     first = last = messages[0].position
     if len(messages) > 1 and (last := messages[-1].position) - first + 1 != len(messages):
         previous = first
@@ -242,7 +243,11 @@ def _offer(shard: Shard, link: Link, cursor: Cursor, messages: list[Message]) ->
                 first = message.position
             previous = message.position
     shard.batch.offered.append((subscription, index, first, last, link.number))
-    if last > cursor.offered:
+    if ahead:
+        for _, _, low, high, _ in shard.batch.offered[before:]:
+            cursor.offer_ahead(low, high)
+        shard.change(cursor)
+    elif last > cursor.offered:
         cursor.offered = last
         shard.change(cursor)
 

@@ -267,10 +267,11 @@ class Checkpoint:
     lanes: list[tuple[int, int, int]] = field(default_factory=list)
     """(destination, lane, tail): tail is the next position."""
     cursors: list[tuple[int, int, int, int]] = field(default_factory=list)
-    """(subscription, lane, floor, offered): everything below floor is settled; nothing above offered ever left. With a topic's number, negative, for
-    the subscription: what has expired in the lane for any, and is in the dead message queue already. `blocks` likewise."""
+    """(subscription, lane, floor, offered): everything below floor is settled; nothing above offered ever left but what `blocks` names. With a topic's
+    number, negative, for the subscription: what has expired in the lane for any, and is in the dead message queue already. `blocks` likewise."""
     blocks: list[tuple[int, int, int, bytes]] = field(default_factory=list)
-    """(subscription, lane, block, bits): BLOCK bits, little endian, of the positions settled above the floor; empty bits: delete the row."""
+    """(subscription, lane, block, bits): BLOCK bits, little endian, of the positions settled above the floor; empty bits: delete the row. With LANES added to
+    the lane: of the positions beyond `offered` that may have left all the same."""
     failures: list[tuple[int, int, int, int]] = field(default_factory=list)
     """(subscription, lane, position, failures); 0 failures: delete the row."""
     counters: list[tuple[int, int, int, int, int, int, int]] = field(default_factory=list)

@@ -18,8 +18,8 @@ from .maintenance import maintain
 from .message import VOLATILE
 from .paging import loaded, want_pages
 from .reporting import checkpoint, statistics
-from .scanning import loaded as scan_loaded
-from .scanning import proceed, want
+from .scan_reading import loaded as scan_loaded
+from .scan_reading import proceed, want
 from .scheduling import next_deadline, place_due, scheduled_loaded
 from .selection import Scan
 from .sending import send

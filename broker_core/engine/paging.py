@@ -136,7 +136,7 @@ def as_placed(cursor: Cursor, message: Message) -> Message:
     It does not tell what befell the message since."""
     if message.header.lane != cursor.index:
         message.header = message.header.unstored()
-    if message.position <= cursor.offered_before:
+    if message.position <= cursor.offered_before or cursor.ahead.is_settled(message.position):
         message.redelivered = True
     if cursor.failures:
         message.failures = cursor.failures.get(message.position, 0)

@@ -9,7 +9,7 @@ from .effects import Outcome, SubscriptionDefined
 from .engine import Engine
 from .limits import Limits
 from .matching import adopt, register_wildcard
-from .message import PRIORITIES
+from .message import LANES, PRIORITIES
 from .placing import create, open_lane
 from .recovered import LedgerRow, Recovered
 from .selector import compile_selector
@@ -101,8 +101,8 @@ def _restore_checkpoint(shard: Shard, found: Recovered) -> None:
         if number < 0 and (lane := _lane(shard, -number, index)):
             lane.buried.load(block, bits)
             shard.keeping[lane] = None
-        if cursor := _cursor(shard, number, index):
-            cursor.progress.load(block, bits)
+        if cursor := _cursor(shard, number, index % LANES):
+            (cursor.progress if index < LANES else cursor.ahead).load(block, bits)
     for number, index, position, failures in point.failures:
         if cursor := _cursor(shard, number, index):
             cursor.failures[position] = failures
@@ -120,10 +120,6 @@ def _replay(shard: Shard, row: LedgerRow) -> None:
             lane.destination.accepted += last - first + 1
             shard.changed_lanes[lane] = None
             shard.changed_destinations[lane.destination] = None
-    for number, index, _, last, _ in row.offered:
-        if cursor := _cursor(shard, number, index):
-            cursor.offered = max(cursor.offered, last)
-            shard.change(cursor)
     for number, index, position, failures in row.failures:
         if cursor := _cursor(shard, number, index):
             cursor.failures[position] = failures
@@ -132,6 +128,10 @@ def _replay(shard: Shard, row: LedgerRow) -> None:
     for number, index, first, last, outcome in row.settled:
         if cursor := _cursor(shard, number, index):
             _settle(shard, cursor, first, last, outcome)
+    for number, index, first, last, _ in row.offered:
+        if cursor := _cursor(shard, number, index):
+            _offer(cursor, first, last)
+            shard.change(cursor)
     for number, change in row.octets:
         if destination := shard.numbered.get(number):
             destination.octets += change
@@ -148,6 +148,15 @@ def _settle(shard: Shard, cursor: Cursor, first: int, last: int, outcome: int) -
         del cursor.failures[position]
         cursor.failures_changed[position] = None
     shard.change(cursor)
+
+
+def _offer(cursor: Cursor, first: int, last: int) -> None:
+    """In its turn, or ahead of some that still wait."""
+    for low, high in cursor.progress.unsettled(cursor.offered + 1, first - 1):
+        if any(True for _ in cursor.ahead.unsettled(low, high)):
+            cursor.offer_ahead(first, last)
+            return
+    cursor.offered = max(cursor.offered, last)
 
 
 def _restore_segments(shard: Shard, found: Recovered) -> None:

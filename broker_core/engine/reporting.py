@@ -7,7 +7,7 @@ from itertools import islice
 
 from .destination import Destination
 from .effects import Checkpoint, DestinationStatistics
-from .message import Message
+from .message import LANES, Message
 from .paging import want_head
 from .shard import Shard
 from .subscription import Cursor, Subscription
@@ -29,8 +29,10 @@ def checkpoint(shard: Shard) -> Checkpoint | None:
         if number not in shard.subscriptions or not cursor.durable:
             cursor.progress.dirty.clear()
             continue
+        cursor.forget_offers()
         report.cursors.append((number, index, cursor.progress.floor, cursor.offered))
         report.blocks.extend((number, index, block, bits) for block, bits in cursor.progress.changed_blocks())
+        report.blocks.extend((number, index + LANES, block, bits) for block, bits in cursor.ahead.changed_blocks())
         report.failures.extend((number, index, position, cursor.failures.get(position, 0)) for position in cursor.failures_changed)
         cursor.failures_changed = {}
     for lane in shard.changed_burials:

@@ -45,7 +45,8 @@ def _check_candidates(shard: Shard, scan: Scan) -> None:
     name = _name(scan)
     assert set(scan.found) <= set(scan.lowest), f"{name} would not find {set(scan.found) - set(scan.lowest)} of its candidates"
     assert len(scan.found) <= shard.limits.page_rows, f"{name} has {len(scan.found)} candidates"
-    assert scan.octets <= shard.limits.page_octets or len(scan.found) == 1, f"candidates of {name} hold {scan.octets} octets"
+    largest = max((octets for _, octets in scan.found.values()), default=0)
+    assert scan.octets - largest <= shard.limits.page_octets, f"candidates of {name} hold {scan.octets} octets"
     octets = sum(octets for _, octets in scan.found.values())
     assert scan.octets == octets, f"candidates of {name} are said to hold {scan.octets} octets, it is {octets}"
     assert 0 <= scan.at <= scan.horizon or not scan.is_behind, f"{name} is at {scan.at} of {scan.horizon}"

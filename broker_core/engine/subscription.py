@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 class Cursor:
     __slots__ = (
         "accepted",
+        "ahead",
         "changed",
         "delayed",
         "durable",
@@ -73,6 +74,8 @@ class Cursor:
         self.progress = Progress()
         self.offered = -1
         """The highest position that may have left (R9)."""
+        self.ahead = Progress()
+        """Beyond it: what selective consumers got from the middle may have left, what lies before has not."""
         self.offered_before = -1
         """The same at recovery: what lies at or below it may have left in an earlier epoch, so it is flagged."""
         self.ready: deque[Message] = deque()
@@ -130,6 +133,20 @@ class Cursor:
     def frontier(self) -> int:
         """The first position that was never in turn to be delivered."""
         return self.ready[0].position if self.ready else self.loaded
+
+    def may_have_left(self, position: int) -> bool:
+        """To be flagged if it is delivered, as it may have been before (R9)."""
+        return position <= self.offered or self.ahead.is_settled(position)
+
+    def offer_ahead(self, first: int, last: int) -> None:
+        if last > self.offered:
+            self.ahead.settle(max(first, self.offered + 1), last)
+
+    def forget_offers(self) -> None:
+        """What lies below the mark, or is settled up to the floor, need not be told one by one."""
+        if self.ahead.blocks:
+            self.ahead.settle(0, max(self.offered, self.progress.floor - 1))
+        self.offered = max(self.offered, self.ahead.floor - 1)
 
     def holds(self, message: Message) -> bool:
         """This very message waits here, or its row does, for whoever comes first."""

@@ -95,7 +95,7 @@ def _position(message: Message) -> int:
 
 def may_come_again(cursor: Cursor, position: int) -> bool:
     """Whether a stored message would be flagged if it were delivered now."""
-    if position <= cursor.offered_before or position in cursor.failures:
+    if position <= cursor.offered_before or cursor.ahead.is_settled(position) or position in cursor.failures:
         return True
     back = cursor.returned.get(position) or cursor.missing.get(position) or cursor.delayed.get(position)
     return back is not None and back.redelivered

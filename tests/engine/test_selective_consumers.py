@@ -387,6 +387,38 @@ def test_paused_consumers_do_not_scan() -> None:
     assert b.bodies(b.outputs) == ["r1"]
 
 
+@pytest.mark.parametrize("reported", [False, True])
+def test_only_what_a_selective_consumer_got_is_flagged_after_a_crash_not_what_lay_before_it(reported: bool) -> None:
+    b = Bench(window_rows=1)
+    send(b, "r0", "g1", "g2", "r1", "g3", "r2", "g4")
+    assert b.attach(2, wanted=RED) == ["r0", "r1", "r2"]
+    b.flush(report=reported)
+    assert b.attach(1, credit=1) == ["g1"]
+    b.flush(report=reported)
+    b.settle(2, link=2)
+    b.start()
+    b.apply(c.Attach(1, 1, QUEUE, credit=9))
+    flags = {b.body(message): message.redelivered for message in b.delivered(b.flush())}
+    assert flags == {"r0": True, "g1": True, "g2": False, "g3": False, "r2": True, "g4": False}
+    b.flush(report=reported)
+    b.start()
+    b.apply(c.Attach(1, 1, QUEUE, credit=9))
+    assert all(message.redelivered for message in b.delivered(b.flush()))
+
+
+def test_offers_ahead_are_forgotten_when_others_have_caught_up() -> None:
+    b = Bench()
+    b.attach(1, wanted=RED)
+    for number in range(3):
+        send(b, f"g{number}", f"r{number}")
+    b.attach(2)
+    b.settle(upto=9)
+    b.settle(upto=9, link=2)
+    b.flush(report=True)
+    assert (b.cursor().offered, b.cursor().ahead.blocks) == (5, {})
+    assert b.database.tables.blocks == {}
+
+
 def test_after_a_crash_a_scan_begins_anew_and_finds_what_it_held_flagged() -> None:
     b = Bench(window_rows=1)
     send(b, "g1", "g2", "r1", "g3", "r2")
@@ -394,3 +426,13 @@ def test_after_a_crash_a_scan_begins_anew_and_finds_what_it_held_flagged() -> No
     b.start()
     b.apply(c.Attach(1, 1, QUEUE, credit=5, wanted=RED))
     assert [(b.body(message), message.redelivered) for message in b.delivered(b.flush())] == [("r1", True), ("r2", False)]
+
+
+def test_what_expired_on_disk_is_chosen_in_the_dead_message_queue_by_its_headers() -> None:
+    b = Bench(window_rows=1)
+    b.attach(1, address=DEAD, wanted=RED)
+    send(b, "g1")
+    send(b, "g2", "r1", expires=b.now + 10)
+    b.now += 10
+    b.control("expire")
+    assert b.bodies(b.outputs) == ["r1"]

@@ -5,7 +5,7 @@ A promise that a fault takes away is given up explicitly: `excuse`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 DEAD = "queue/mq.sys.dmq"
@@ -63,6 +63,7 @@ class Known:
 
     replies: str = ""
     """Where its sender wants the reply, by the name that others know."""
+    colour: str = ""
 
     @property
     def places(self) -> tuple[str, ...]:
@@ -84,6 +85,9 @@ class Subscription:
     prefetch: int
     durable: str = ""
     """The subscription's name, on a topic."""
+    selector: str = ""
+    takes: Callable[[Known], bool] = lambda _message: True
+    """What the selector means."""
     open: bool = True
     outstanding: dict[str, Known] = field(default_factory=dict)
     orders: dict[tuple[object, ...], int] = field(default_factory=dict)
@@ -129,6 +133,7 @@ class Auditor:
         self._require(dead or at.address == message.address, f"{uid} was sent to {message.address} and came from {at.address}")
         self._require(dead or at.place in message.places, f"{uid} is not for {at.place}, it is for {message.places}")
         self._require(now >= message.due - CLOCK_LAG_MS, f"{uid} came {message.due - now} ms before it was due")
+        self._require(at.takes(message), f"{uid}, {message.colour} with priority {message.priority}, came to {at.name}, which wants {at.selector}")
         within = message.within
         self._require(within is None or within.ended == "COMMIT", f"{uid} came, and its transaction was not committed")
         if not message.excused:

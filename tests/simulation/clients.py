@@ -6,7 +6,7 @@ import asyncio
 from typing import TYPE_CHECKING
 
 from .audit import DEAD, RELIABLE
-from .session import DURABLES, TOPIC, Session
+from .session import DURABLES, SELECTORS, TOPIC, Session
 
 if TYPE_CHECKING:
     from .term import Term
@@ -100,7 +100,9 @@ class Client:
             mode = random.choice(MODES)
             durable = random.choice(list(DURABLES)) if address == TOPIC else ""
             exclusive, priority = random.random() < (0.5 if address == "queue/b" else 0.05), random.choice((0, 0, 0, 0, 5, -5))
-            session.subscribe(address, mode, random.choice((1, 2, 5, 10, 50)), durable, exclusive=exclusive, priority=priority)
+            selector = random.choice(list(SELECTORS)) if not durable and random.random() < 0.35 else ""
+            how = {"exclusive": exclusive, "priority": priority, "selector": selector}
+            session.subscribe(address, mode, random.choice((1, 2, 5, 10, 50)), durable, **how)
         elif random.random() < 0.02:
             session.unsubscribe(random.choice(open_ones))
         if random.random() < 0.02:
@@ -195,10 +197,11 @@ class Stranger(Client):
 
 
 class Drainer(Client):
-    """Takes everything from one queue, or durable subscription, and acknowledges it."""
+    """Takes what it wants from one queue, or everything from a durable subscription, and acknowledges it."""
 
-    def __init__(self, world: World, name: str, place: str) -> None:
+    def __init__(self, world: World, name: str, place: str, selector: str = "") -> None:
         super().__init__(world, name)
+        self._selector = selector
         self._durable = place if place in DURABLES else ""
         self._address = TOPIC if self._durable else place
 
@@ -207,7 +210,7 @@ class Drainer(Client):
         while not session.closed and not self.stopping:
             await asyncio.sleep(0.010)
             if session.connected and not subscribed:
-                session.subscribe(self._address, "client-individual", 20, self._durable)
+                session.subscribe(self._address, "client-individual", 20, self._durable, selector=self._selector)
                 subscribed = True
             for entry in list(session.inbox):
                 session.inbox.remove(entry)

@@ -20,7 +20,9 @@ from broker_core.engine import (
     paging,
     recovery,
     reporting,
+    scanning,
     segments,
+    selection,
     settlement,
     topics,
     transactions,
@@ -30,6 +32,7 @@ from broker_core.engine.commands import CreateTemporary
 from broker_core.engine.effects import Confirmed, Effects, Outcome
 from broker_core.engine.progress import Progress
 from broker_core.engine.schedule import Schedule
+from broker_core.engine.subscription import Cursor
 from broker_core.server.host import Host
 from broker_core.stomp import sections
 
@@ -462,6 +465,50 @@ def arrival_within_a_read_forgotten(plant: Plant) -> None:
     plant.put(Schedule, "add", add)
 
 
+def scans_skip_what_came_back(plant: Plant) -> None:
+    """A scan begins with what was never delivered, wherever else something waits."""
+    right = selection.Scan.__init__
+
+    def begin(self: Any, *of: Any) -> None:
+        right(self, *of)
+        self.unseen.clear()
+
+    plant.put(selection.Scan, "__init__", begin)
+
+
+def page_brings_what_a_scan_took(plant: Plant) -> None:
+    """A page delivers once more what a selective consumer holds."""
+    right = paging._take_page
+
+    def take_page(shard: Any, cursor: Any, read: Any, command: Any) -> None:
+        gone, cursor.gone = cursor.gone, {}
+        right(shard, cursor, read, command)
+        cursor.gone = {position: None for position in gone if position >= cursor.loaded}
+
+    plant.put(paging, "_take_page", take_page)
+
+
+def candidates_are_not_asked_again(plant: Plant) -> None:
+    """What a scan found is delivered although somebody else took it meanwhile."""
+    right = Cursor.holds
+
+    def holds(self: Any, message: Any) -> bool:
+        return right(self, message) or not self.progress.is_settled(message.position)
+
+    plant.put(Cursor, "holds", holds)
+
+
+def scans_pass_what_finds_no_room(plant: Plant) -> None:
+    """A candidate too many is forgotten."""
+    right = scanning._add
+
+    def add(shard: Any, scan: Any, message: Any) -> bool:
+        right(shard, scan, message)
+        return True
+
+    plant.put(scanning, "_add", add)
+
+
 BUGS: tuple[Bug, ...] = (
     due_too_early,
     row_stays_in_the_schedule,
@@ -470,6 +517,10 @@ BUGS: tuple[Bug, ...] = (
     burials_forgotten,
     kept_for_one_only,
     expiry_ends_with_the_flush,
+    scans_skip_what_came_back,
+    page_brings_what_a_scan_took,
+    candidates_are_not_asked_again,
+    scans_pass_what_finds_no_room,
     browser_consumes,
     browser_shows_what_is_over,
     browser_skips_a_row,

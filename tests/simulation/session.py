@@ -25,6 +25,14 @@ def owed(address: str, priority: int) -> tuple[str, ...]:
     return tuple(name for name, least in DURABLES.items() if priority >= least) if address == TOPIC else ()
 
 
+COLOURS = ("red", "green", "blue", "blue")
+SELECTORS: dict[str, Callable[[Known], bool]] = {
+    "": lambda _message: True,
+    "colour = 'red'": lambda message: message.colour == "red",
+    "NOT colour = 'red'": lambda message: message.colour != "red",
+    "JMSPriority > 8 OR colour IN ('green', 'red')": lambda message: message.priority > 8 or message.colour != "blue",
+}
+"""What consumers of queues want, and what that means."""
 LEVELS = ("best-effort", "express", "reliable-np", "reliable", "assured")
 
 
@@ -86,9 +94,11 @@ class Session:
         message = Known(uid, body, address, self.name, self._orders, level, priority, expires, within=self.transaction, owed=owed(address, priority))
         message.replies = self.full(reply_to)
         message.delay, message.due = delay, self._now() + delay if delay else 0
+        message.colour = self._random.choice(COLOURS)
         self._orders += 1
         self._auditor.sends(message)
         headers = [("destination", f"/{address}"), ("reliability", LEVELS[level]), ("priority", str(priority)), ("content-length", str(len(body)))]
+        headers.append(("colour", message.colour))
         if reply_to:
             headers.append(("reply-to", f"/{reply_to}"))
         if expires:
@@ -118,15 +128,19 @@ class Session:
         *,
         exclusive: bool = False,
         priority: int = 0,
+        selector: str = "",
     ) -> None:
         self._receipt += 1
         name = str(self._receipt)
-        self.subscriptions[name] = Subscription(f"{self.name}/{name}", self.full(address), mode, prefetch if mode != "auto" else 1 << 30, durable)
+        credit = prefetch if mode != "auto" else 1 << 30
+        self.subscriptions[name] = Subscription(f"{self.name}/{name}", self.full(address), mode, credit, durable, selector, SELECTORS[selector])
         headers = [("id", name), ("destination", f"/{address}"), ("ack", mode), ("prefetch-count", str(prefetch))]
         if durable:
             headers += [("durable-subscription-name", durable), ("shared", "true")]
         if durable and DURABLES[durable]:
             headers.append(("selector", f"JMSPriority >= {DURABLES[durable]}"))
+        if selector:
+            headers.append(("selector", selector))
         if exclusive:
             headers.append(("exclusive", "true"))
         if priority:

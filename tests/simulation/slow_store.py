@@ -85,7 +85,7 @@ class SlowStore:
         slow = self._is_slow()
         await self._pass(slow)
         found = await self._inner.read(read)
-        self.counts[KINDS[type(read)]] += 1
+        self.counts["scans" if isinstance(read, PageWanted) and read.wanted is not None else KINDS[type(read)]] += 1
         await self._pass(slow)
         return found
 

@@ -55,6 +55,9 @@ LIMITS = Limits(
     schedule_rows=6,
     schedule_octets=2000,
     compact_below=0.35,
+    looks=20,
+    scan_rows=3,
+    scan_positions=8,
 )
 STOMP_LIMITS = StompLimits(
     large_body_octets=1024, part_octets_max=512, unconfirmed_max=12, unconfirmed_octets_max=6000, sections_max=8

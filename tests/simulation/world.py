@@ -17,7 +17,7 @@ from broker_core.store import CommitLost
 from broker_core.store.memory import MemoryDatabase
 
 from .audit import RELIABLE, Auditor, Broken
-from .clients import ADDRESSES, Client, Drainer, Founder, Stranger
+from .clients import ADDRESSES, QUEUES, Client, Drainer, Founder, Stranger
 from .faults import Faults
 from .looks import Looks
 from .loop import VirtualLoop, virtual_time
@@ -31,6 +31,7 @@ COMMANDS = 1000
 """The least number of commands of a seed; it goes on until everything of MUST_HAPPEN has happened, for at most COMMANDS_MAX."""
 COMMANDS_MAX = 20_000
 DRAIN_SECONDS = 60.0
+PARTS = ("colour = 'red'", "NOT colour = 'red'")
 MUST_HAPPEN = (
     "pages",
     "bodies read again",
@@ -50,6 +51,7 @@ MUST_HAPPEN = (
     "replies to who has gone",
     "exclusive consumers followed by another",
     "browsed to the end",
+    "scans",
 )
 
 
@@ -169,8 +171,9 @@ class World:
 
     # -- the end --------------------------------------------------------------------------------------------------------------------------
     async def _drain(self, serving: asyncio.Task[None]) -> None:
-        """Faults are off: consumers take everything, then nothing may be left anywhere."""
-        drainers = [Drainer(self, f"d{number}", address) for number, address in enumerate(ADDRESSES)]
+        """Faults are off: consumers take everything, of queues two that want a part each, then nothing may be left anywhere."""
+        places = [(address, selector) for address in ADDRESSES for selector in (PARTS if address in QUEUES else ("",))]
+        drainers = [Drainer(self, f"d{number}", *place) for number, place in enumerate(places)]
         draining = [asyncio.create_task(drainer.run()) for drainer in drainers]
         await self._until(lambda: not self._what_remains(), [serving, *draining], DRAIN_SECONDS)
         for drainer in drainers:
