@@ -69,9 +69,12 @@ def _is_kept(shard: Shard, cursor: Cursor) -> bool:
 
 
 def _not_buried(shard: Shard, cursor: Cursor, first: int, last: int) -> list[tuple[int, int]]:
-    """What has expired for this subscription first, and so for its topic. From now on it counts as buried: it is in the dead message queue once."""
+    """What has expired for this subscription first, and so for its topic. From now on it counts as buried: it is in the dead message queue once.
+    What is stored is buried for durable subscriptions only: of the others the ledger knows nothing, and after a crash it would be buried again."""
     if not cursor.subscription.destination.is_topic:
         return [(first, last)]
+    if cursor.stored and not cursor.durable:
+        return []
     found = list(cursor.lane.buried.unsettled(first, last))
     if found:
         shard.has_buried(cursor.lane, first, last)

@@ -62,7 +62,11 @@ def feed(shard: Shard, link: Link) -> None:
 def acknowledge(shard: Shard, subscription: Subscription, messages: list[Message]) -> int:
     """Collect the positions; flush marks them in bulk. Returns the octets of the messages."""
     if subscription.__class__ is WildcardSubscription:
-        return sum([acknowledge(shard, member, run) for member, run in subscription.by_member(messages)])
+        octets = 0
+        for member, run in subscription.by_member(messages):
+            octets += acknowledge(shard, member, run)
+            subscription.supply(member)
+        return octets
     octets = volatile = 0
     header = cursor = None
     for message in messages:
@@ -121,6 +125,8 @@ def give_up(shard: Shard, subscription: Subscription, message: Message, outcome:
         bury(shard, cursor, message, outcome, "the consumer rejected the message")
     else:
         fail(shard, cursor, message)
+    if isinstance(subscription, WildcardSubscription):
+        subscription.supply(cursor.subscription)
 
 
 def fail(shard: Shard, cursor: Cursor, message: Message) -> None:

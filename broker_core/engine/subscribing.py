@@ -70,7 +70,7 @@ def _occupy(shard: Shard, subscription: Subscription) -> None:
         destination.routes.activate(subscription)
     if destination.owner is not None:
         destination.owner.deserted.pop(destination, None)
-    if subscription.wildcard is not None and subscription.depth:
+    if subscription.wildcard is not None and not subscription.is_idle:
         shard.mark(subscription)
 
 

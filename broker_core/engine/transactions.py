@@ -156,6 +156,7 @@ def _commit(shard: Shard, transaction: Transaction) -> None:
         held = [message for message in messages if _unreserve(subscription, message)]
         if outcome is Outcome.ACCEPTED:
             acknowledge(shard, subscription, held)
+            shard.mark(subscription)  # what was reserved stood in the way of what comes after it
         else:
             for message in held:
                 give_up(shard, subscription, message, outcome)

@@ -48,6 +48,11 @@ class WildcardSubscription(Subscription):
         for number, run in groupby(messages, key=_destination_of):
             yield self.members[number], list(run)
 
+    def supply(self, member: Subscription) -> None:
+        """Something of it is over: what waited for that may be deliverable now."""
+        if not member.is_idle:
+            self.supplied.setdefault(member)
+
     def look_at(self, member: Subscription) -> None:
         """What it needs from the store was asked for, if anything."""
         if member.is_reading and self.members.get(member.destination.number) is member:

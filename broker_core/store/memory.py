@@ -339,7 +339,11 @@ def _cleaned(header: Header) -> Header:
     """As its columns give it back."""
     kept: dict[str, Any] = {name: text_octets(getattr(header, name)).decode() for name in ("message_id", "client_id", "annotations")}
     kept |= {"expiration": instant(header.expiration), "delay": 0}
-    return replace_header(header, **kept) if any(getattr(header, name) != value for name, value in kept.items()) else header
+    if all(getattr(header, name) == value for name, value in kept.items()):
+        return header
+    cleaned = replace_header(header, **kept)
+    cleaned.lane = header.lane  # which need not be the one of its reliability (R19)
+    return cleaned
 
 
 def _retold(header: Header, source: Header) -> Header:

@@ -312,6 +312,21 @@ def test_what_expired_before_it_came_is_over_for_inactive_subscriptions_too() ->
     assert (b.depth(TOPIC), b.depth(DEAD)) == (0, 1)
 
 
+def test_what_expired_for_a_volatile_subscription_before_a_crash_is_dead_once_after_it() -> None:
+    b = bench()
+    durable(b, 1)
+    b.apply(c.Detach(2, 1))
+    plain(b, 2, credit=0)
+    publish(b, "m", expires=b.now + 100)
+    b.now += 200
+    b.apply(c.Grant(2, 1))
+    assert b.bodies(b.flush()) == []
+    assert b.depth(DEAD) == 0
+    restart(b)
+    assert durable(b, 1) == []
+    assert b.depth(DEAD) == 1
+
+
 def test_a_message_that_expires_for_many_is_dead_once() -> None:
     b = bench()
     durable(b, 1, credit=0)

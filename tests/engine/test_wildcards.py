@@ -500,3 +500,17 @@ def test_lanes_of_both_modes_are_served() -> None:
     publish(b, A, "stored")
     publish(b, A, "volatile", level=EXPRESS)
     assert {message.header.lane for message in b.engine.shard.links[1].unsettled.values()} == {4, VOLATILE + 4}
+
+
+def test_a_lower_priority_that_waited_for_a_higher_one_is_delivered_when_that_is_over() -> None:
+    """The last of the higher priority expires on disk while the one before it is unsettled: with that one all of them are over."""
+    b = bench(slow=True, memory_octets=120, page_octets=10)
+    plain(b)
+    publish(b, A, "a", level=EXPRESS, priority=9)
+    b.send("fills the memory", level=EXPRESS, size=70)
+    publish(b, A, "on disk", level=EXPRESS, priority=9, expires=b.now + 10, size=50)
+    publish(b, A, "low", level=EXPRESS, priority=1)
+    b.passes(20)
+    assert held(b) == ["a"]
+    b.settle(1)
+    assert held(b) == ["low"]

@@ -402,6 +402,15 @@ class MessageContract:
         await again.commit(commit(3, spilled=messages(1, 1, header=QUICK)))
         assert await positions(again, page(0, 99, lane=14)) == [1]
 
+    @pytest.mark.parametrize("odd", [{"client_id": "a\0b"}, {"delay": 5}])
+    async def test_a_volatile_message_of_a_stored_level_is_found_where_it_was_placed(self, rig: Rig, odd: dict[str, Any]) -> None:
+        """R19: nobody's durable subscription wanted it; its row is what its columns give back."""
+        store = await rig.open()
+        await store.recover()
+        await store.commit(commit(1, spilled=[message(1, header=Header(b"x", 4, 4, **odd).unstored())]))
+        assert await positions(store, page(0, 99, lane=14)) == [1]
+        assert await positions(store, page(0, 99, lane=4)) == []
+
     async def test_a_copy_has_the_sources_octets_and_body_under_the_targets_header(self, rig: Rig) -> None:
         store = await rig.open()
         await store.recover()
