@@ -7,7 +7,7 @@ import pytest
 from tests.simulation import planted
 from tests.simulation.world import run_seed
 
-SEEDS = 24
+SEEDS = 60
 
 
 @pytest.mark.parametrize("bug", planted.BUGS, ids=lambda bug: bug.__name__)
