@@ -31,12 +31,13 @@ def want(shard: Shard, subscription: Subscription) -> None:
 
 def _want(shard: Shard, selection: Selection, tier: Tier) -> None:
     for scan in selection.order:
-        if scan.reading:
-            continue
         message = head(shard, scan)
-        if message is not None:
-            if message.body is None:
-                _want_bodies(shard, scan, sum([link.credit for link in tier]))
+        if message is not None and message.body is not None:  # a later tier took what stood before it
+            shard.unfinished[selection.subscription] = None
+        elif scan.reading:
+            continue
+        elif message is not None:
+            _want_bodies(shard, scan, sum([link.credit for link in tier]))
         elif scan.unseen or (scan.is_behind and scan.at < scan.cursor.loaded):
             shard.unfinished[selection.subscription] = None
         elif scan.is_behind and not scan.queued:

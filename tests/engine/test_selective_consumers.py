@@ -101,6 +101,19 @@ def test_a_higher_consumer_priority_goes_first_whatever_it_wants() -> None:
     assert {name for link, names in delivered if link == 2 for name in names} == {"r0", "r1", "r2"}
 
 
+def test_a_candidate_that_stood_behind_what_a_lower_priority_took_leaves_with_the_next_flush() -> None:
+    b = Bench(slow=True, window_rows=1)
+    send(b, "g1", "r1")
+    assert b.attach(1, credit=1) == ["g1"]
+    b.attach(2, wanted=RED, priority=1)
+    assert send(b, "r2") == []
+    b.apply(c.Settle(1, 1, [1], 0, Outcome.ACCEPTED, None))
+    b.read()  # the scan's page brings r1 without its body, the plain consumer's page with it
+    assert b.bodies(b.flush()) == ["r1"]
+    assert b.engine.next_deadline() == b.now
+    assert b.bodies(b.flush()) == ["r2"]
+
+
 def test_an_exclusive_consumer_with_a_selector_alone_is_served() -> None:
     b = Bench()
     b.attach(1)
