@@ -166,11 +166,13 @@ def _check_reading(shard: Shard, cursor: Cursor) -> None:
 
 def _check_segments(shard: Shard, cursor: Cursor) -> None:
     """Whatever may have to be read can be found: unsettled rows, of volatile lanes those that spilled."""
+    start = cursor.progress.floor if cursor.index < VOLATILE else cursor.horizon
+    if start >= cursor.lane.tail:
+        return
     key = (cursor.lane.destination.number, cursor.index)
     segments = shard.segments
     held = [segment.lanes[key] for segment in segments.closed.values() if key in segment.lanes]
     held += [ranges[key] for ranges in (segments.retained, segments.lanes) if key in ranges]
-    start = cursor.progress.floor if cursor.index < VOLATILE else cursor.horizon
     for low, high in cursor.progress.unsettled(start, cursor.lane.tail - 1):
         position = low
         while position <= high:

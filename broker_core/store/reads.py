@@ -111,7 +111,10 @@ class Reader:
         return {"destination": read.destination, "priority": read.lane % PRIORITIES, "shard": self._shard, "asked": read.segments}
 
     def _needed(self, read: PageWanted) -> list[int]:
-        """The segments without those that the page cannot reach: a closed segment holds every position of its range of a stored lane."""
+        """The segments without those that the page cannot reach: a closed segment holds every position of its range of a stored lane.
+        A scan reaches them all, as it leaves out most rows."""
+        if read.wanted is not None:
+            return read.segments
         needed, rows = [], 0
         for segment in read.segments:
             known = self._segments.known.get(segment)

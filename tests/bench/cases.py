@@ -12,6 +12,7 @@ from tests.bench.endurance import endurance
 from tests.bench.large import Large
 from tests.bench.priorities import priorities
 from tests.bench.run import Bench, Row
+from tests.bench.selective import selective
 from tests.bench.topics import inactive, selectors, topic
 
 MANY_QUEUES = 10_000
@@ -121,6 +122,7 @@ CASES: dict[str, Callable[[Bench], list[Row]]] = {
     "dawdlers-queue": lambda bench: dawdlers(bench, "queue"),
     "dawdlers-topic": lambda bench: dawdlers(bench, "topic"),
     "priorities": priorities,
+    "selective": selective,
     "deep": deep,
     "many": many,
     "endurance": lambda bench: endurance(bench, "plain"),

@@ -33,7 +33,7 @@ REPORT_SECONDS = 0.010
 """A commit takes about 3 ms: a checkpoint every few of them."""
 CONTROL_SECONDS = 0.020
 LOOK_SECONDS = 0.200
-CHECK_EVERY = 3
+CHECK_EVERY = 5
 """Flushes between two checks of the invariants."""
 
 SETTINGS = Settings(redelivery_max=3, redelivery_delay_ms=4, redelivery_multiplier=2.0, redelivery_delay_max_ms=20)

@@ -368,6 +368,16 @@ class MessageContract:
         read = PositionsWanted(1, 1, 4, [25, 3, 12, 14, 9], [RETAINED, 1, 3])
         assert [row.position for row in (await store.read(read))[0]] == [3, 9, 12, 25]
 
+    async def test_a_page_for_a_filter_reaches_what_lies_behind_a_whole_segment_of_what_it_leaves_out(self, rig: Rig) -> None:
+        store = await rig.open()
+        await store.recover()
+        await close_segment(store, 1, 1, 10, 1)
+        red = Header(b"colour:red", 4, 4)
+        await store.commit(commit(2, [message(11, header=red), message(12, header=red)], segment=2))
+        wanted = Filter(compile_selector("colour = 'red'"))
+        found, complete = await store.read(replace(page(0, 12, segments=[1, 2], limit=5), wanted=wanted))
+        assert ([row.position for row in found], complete) == ([11, 12], True)
+
     async def test_expired_messages_are_found_in_order_of_expiration_whatever_their_destination(self, rig: Rig) -> None:
         store = await rig.open()
         await store.recover()
