@@ -11,6 +11,7 @@ from .accounting import discard, discard_body, forget_delayed
 from .address import DEAD_MESSAGE_QUEUE, is_reserved, is_valid
 from .commands import Control, Direction
 from .destination import Destination, Settings
+from .duplicates import follow_settings, forget_all
 from .effects import DestinationDestroyed, Detached, Outcome
 from .matching import part, topic_destroyed
 from .message import VOLATILE, Message
@@ -80,6 +81,7 @@ def _update(shard: Shard, command: Control) -> Answer:
     destination = _find(shard, command)
     destination.settings = _settings(destination.settings, command.arguments)
     destination.automatic = False
+    follow_settings(shard, destination)
     define(shard, destination)
     return {"settings": destination.settings.as_dict()}
 
@@ -227,6 +229,7 @@ def destroy(shard: Shard, destination: Destination) -> None:
         end_temporary(shard, destination)
         return
     forget_delayed(shard, destination)
+    forget_all(shard, destination)
     del shard.destinations[destination.address], shard.numbered[destination.number]
     topic_destroyed(shard, destination)
     shard.batch.definitions.append(DestinationDestroyed(destination.number))

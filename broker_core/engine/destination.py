@@ -12,6 +12,7 @@ from .routes import Routes
 
 if TYPE_CHECKING:
     from .effects import PageWanted
+    from .known_ids import KnownIds
     from .link import Peer
     from .subscription import Subscription
 
@@ -27,6 +28,8 @@ class Settings:
     redelivery_delay_max_ms: int = 60_000
     use_dead: bool = True
     """False: dead messages are discarded (Open MQ's useDMQ)."""
+    duplicate_window_ms: int = 0
+    """For so long the identifiers of accepted messages are remembered, so that one sent again is dropped; 0: none is (see duplicates)."""
 
     def delay_ms(self, failures: int) -> int:
         """The back-off before the delivery that follows the given number of failures, at least 1."""
@@ -58,6 +61,7 @@ BOUNDS: dict[str, tuple[type, float, float]] = {
     "redelivery_multiplier": (float, 1.0, 100.0),
     "redelivery_delay_max_ms": (int, 0, 86_400_000),
     "use_dead": (bool, False, True),
+    "duplicate_window_ms": (int, 0, 7 * 86_400_000),
 }
 """Of every setting: its type, least and greatest value."""
 assert set(BOUNDS) == {f.name for f in fields(Settings)}
@@ -111,6 +115,7 @@ class Destination:
         "expired",
         "idle_since",
         "is_topic",
+        "known_ids",
         "lanes",
         "number",
         "octets",
@@ -140,6 +145,8 @@ class Destination:
         self.settings = settings
         self.owner: Peer | None = None
         """Of a temporary destination: who made it and may consume it. Nothing of it is stored, so its number is negative (see temporary)."""
+        self.known_ids: KnownIds | None = None
+        """Of accepted messages; None: duplicates are not detected here."""
         self.state = 0
         """Union of commands.Direction: what is paused."""
         self.lanes: list[Lane | None] = [None] * LANES

@@ -194,6 +194,8 @@ class Commit:
     octets: list[tuple[int, int]] = field(default_factory=list)
     """(destination, change of the octets its unsettled messages hold)"""
     copies: list[Copy] = field(default_factory=list)
+    remembered: list[tuple[int, list[str]]] = field(default_factory=list)
+    """(destination, identifiers): of messages in `messages` and `scheduled`, so that they are known when they are sent again."""
     definitions: list[Definition] = field(default_factory=list)
     answers: list[tuple[int, bool, dict[str, Any]]] = field(default_factory=list)
     """(request, done, result)"""
@@ -308,7 +310,14 @@ class DiscardScheduled:
     destination: int
 
 
-Maintenance = DropSegment | CompactSegment | SweepRetained | DiscardScheduled
+@dataclass(slots=True)
+class TrimDuplicates:
+    """Delete identifiers that nobody remembers: (destination, instant), those of commits before that instant."""
+
+    before: list[tuple[int, int]]
+
+
+Maintenance = DropSegment | CompactSegment | SweepRetained | DiscardScheduled | TrimDuplicates
 
 
 @dataclass(slots=True)

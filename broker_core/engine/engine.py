@@ -7,6 +7,7 @@ from typing import Any
 
 from . import browsing
 from . import commands as c
+from . import duplicates
 from .accounting import correct_octets
 from .administration import control
 from .dispatch import dispatch, drain, settle_presettled
@@ -176,6 +177,7 @@ def _commit(shard: Shard) -> Commit | None:
         spilled=batch.spilled,
         octets=octets,
         copies=batch.copies,
+        remembered=duplicates.rows(shard) if batch.remembered else [],
         definitions=batch.definitions,
         answers=batch.answers,
     )

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from itertools import pairwise
 
 from .destination import Destination, Lane
+from .duplicate_invariants import check_duplicates
 from .effects import PageWanted
 from .engine import Engine
 from .link_invariants import check_browsers, check_links, check_peers, lane_name
@@ -62,6 +63,7 @@ def check(engine: Engine) -> None:
     assert shard.memory == memory, f"memory is said to hold {shard.memory} octets, it holds {memory}"
     _check_readers(shard)
     check_schedule(shard)
+    check_duplicates(shard)
     check_peers(shard)
     check_browsers(shard)
     check_temporaries(shard)

@@ -67,6 +67,11 @@ class Limits:
     """Delayed messages kept in memory, at the most: ten pages, so that one is read while others become visible."""
     schedule_octets: int = 16 << 20
     """Theirs: four pages. As many again for delayed best-effort messages, which are nowhere else."""
+    duplicate_ids_max: int = 100_000
+    """Identifiers that one destination remembers; beyond them the oldest is forgotten before its window has passed. One of 36 octets takes 240 octets
+    of memory, 24 MiB for all, the longest of 255 take 46 MiB."""
+    duplicate_ids_total_max: int = 500_000
+    """Of all destinations: 120 MiB. When there are more, each may remember as many as an equal share of them."""
     expiry_rows: int = 1000
     """Rows an expiry sweep looks at in one read."""
     expiry_steps: int = 2_000

@@ -1,9 +1,10 @@
 """What the janitor should do: drop segments in which nothing is unsettled, compact those that are nearly empty, sweep the retained table
-(R4, R5), delete the delayed messages of destinations that are no more. Decided at flush, done after that flush's commit: a row goes only when
-its settlement is durable."""
+(R4, R5), delete the delayed messages of destinations that are no more, and identifiers that nobody remembers. Decided at flush, done after that
+flush's commit: a row goes only when its settlement is durable."""
 
 from __future__ import annotations
 
+from .duplicates import trims
 from .effects import CompactSegment, DropSegment, Maintenance, SweepRetained
 from .message import VOLATILE
 from .pins import pinned_within
@@ -32,7 +33,7 @@ def maintain(shard: Shard) -> list[Maintenance]:
     sweep = _sweep(shard)
     if sweep.settled:
         steps.append(sweep)
-    return [*steps, *discards(shard)]
+    return [*steps, *discards(shard), *trims(shard)]
 
 
 def _is_live(shard: Shard, segment: Segment) -> bool:

@@ -54,6 +54,8 @@ class Header:
     """JSON object: what the broker added (reason, time, origin, counts of a dead message); the bare message never changes (R15)."""
     delay: int = 0
     """Ms from the send until the message may be delivered (JMS 2.0, 7.9); 0 once it may."""
+    duplicate_id: str = ""
+    """The sender's own name for the message, by which a second sending of it is known; empty: none (see duplicates)."""
     lane: int = 0
     """Derived: the lane index of (priority, reliability)."""
     twin: Header | None = None

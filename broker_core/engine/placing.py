@@ -5,6 +5,7 @@ from __future__ import annotations
 from .accounting import discard_body, settle_now
 from .address import is_reserved, is_temporary, is_topic, is_valid
 from .destination import Destination, Lane, Settings
+from .duplicates import follow_settings
 from .effects import DestinationDefined, Outcome
 from .keeping import spill
 from .matching import topic_created, would_join
@@ -57,6 +58,7 @@ def create(shard: Shard, address: str, settings: Settings, *, automatic: bool) -
     destination = Destination(shard.last_destination, address, shard.now, automatic, settings)
     shard.destinations[address] = shard.numbered[destination.number] = destination
     shard.watched[destination] = None
+    follow_settings(shard, destination)
     define(shard, destination)
     if destination.is_topic:
         topic_created(shard, destination)

@@ -49,5 +49,7 @@ class Recovered:
     """Names this installation in message ids; the same for ever."""
     scheduled: list[tuple[int, int, int]] = field(default_factory=list)
     """(destination, count, octets) of delayed messages, those of destroyed destinations included."""
+    duplicates: list[tuple[int, list[int], list[str]]] = field(default_factory=list)
+    """(destination, instants, identifiers), destroyed ones included: all that commits remembered, oldest first, and when each was."""
     retained: dict[tuple[int, int], tuple[int, int]] = field(default_factory=dict)
     """(destination, lane) -> (lowest, highest) position in the retained table."""

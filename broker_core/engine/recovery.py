@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from .address import DEAD_MESSAGE_QUEUE
 from .destination import Destination, Lane, Settings
+from .duplicates import follow_settings, restore
 from .effects import Outcome, SubscriptionDefined
 from .engine import Engine
 from .limits import Limits
@@ -33,6 +34,7 @@ def recover(found: Recovered, limits: Limits, instance: str, decode: Decode = no
     shard.sequence += SEQUENCES_SKIPPED
     _restore_segments(shard, found)
     _restore_schedule(shard, found)
+    _restore_duplicates(shard, found)
     for subscription in shard.subscriptions.values():
         for cursor in subscription.order:
             cursor.offered_before = cursor.offered
@@ -178,6 +180,13 @@ def _restore_schedule(shard: Shard, found: Recovered) -> None:
             continue
         destination.scheduled, destination.scheduled_octets = count, octets
         shard.schedule.rows += count
+
+
+def _restore_duplicates(shard: Shard, found: Recovered) -> None:
+    for destination in shard.numbered.values():
+        follow_settings(shard, destination)
+    for number, instants, identifiers in found.duplicates:
+        restore(shard, number, instants, identifiers, found.clock_ms)
 
 
 def _lane(shard: Shard, number: int, index: int) -> Lane | None:

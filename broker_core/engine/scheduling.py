@@ -19,12 +19,11 @@ from .shard import Shard
 from .topics import publish
 
 
-def schedule(shard: Shard, destination: Destination, message: Message, sent_at: int) -> None:
-    """The message waits until its delay, counted from `sent_at`, has passed; visible at once if it has."""
+def schedule(shard: Shard, destination: Destination, message: Message, sent_at: int) -> bool:
+    """The message waits until its delay, counted from `sent_at`, has passed; visible at once if it has. Whether it is stored, not to end with the node."""
     due = min(sent_at + message.header.delay, LAST)
     if due <= shard.now and not shard.schedule.waits_until(due):  # a transaction that took long; it overtakes nothing
-        enter(shard, destination, message)
-        return
+        return enter(shard, destination, message)
     shard.sequence = message.sequence = shard.sequence + 1
     message.destination, message.accepted_at = destination.number, due
     if destination.owner is not None:
@@ -33,7 +32,7 @@ def schedule(shard: Shard, destination: Destination, message: Message, sent_at: 
     if message.header.reliability == Reliability.BEST_EFFORT:
         if not _has_room(shard, message):
             discard_body(shard, message)  # checklist item 113: it may be dropped under pressure
-            return
+            return False
         waiting.unwritten.push(message)
     else:
         shard.batch.scheduled.append(message)
@@ -45,16 +44,17 @@ def schedule(shard: Shard, destination: Destination, message: Message, sent_at: 
     destination.scheduled_octets += message.size
     shard.watched[destination] = None
     shard.memory += waiting.memory - before
+    return message.header.lane < VOLATILE
 
 
-def enter(shard: Shard, destination: Destination, message: Message) -> None:
-    """The message becomes visible."""
+def enter(shard: Shard, destination: Destination, message: Message) -> bool:
+    """The message becomes visible. Whether it is stored."""
     if destination.is_topic:
-        publish(shard, destination, message)
-    else:
-        if destination.owner is not None and message.header.lane < VOLATILE:
-            message.header = message.header.unstored()
-        place(shard, destination, message)
+        return publish(shard, destination, message)
+    if destination.owner is not None and message.header.lane < VOLATILE:
+        message.header = message.header.unstored()
+    place(shard, destination, message)
+    return message.header.lane < VOLATILE
 
 
 def _has_room(shard: Shard, message: Message) -> bool:

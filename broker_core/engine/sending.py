@@ -5,6 +5,7 @@ from __future__ import annotations
 from .accounting import discard_body
 from .commands import Direction, Send
 from .destination import Destination
+from .duplicates import is_duplicate, remember
 from .effects import Confirmed, Refused
 from .message import Message
 from .placing import obtain, why_not_create
@@ -23,8 +24,9 @@ def send(shard: Shard, command: Send) -> None:
             return
         destination = obtain(shard, command.peer, command.address)
     message = command.message
-    if message.header.delay:
-        schedule(shard, destination, message, shard.now)
+    header = message.header
+    if header.delay or header.duplicate_id:
+        accept(shard, destination, message, shard.now)
     else:
         enter(shard, destination, message)
     if command.token is not None:
@@ -32,11 +34,14 @@ def send(shard: Shard, command: Send) -> None:
 
 
 def accept(shard: Shard, destination: Destination, message: Message, sent_at: int) -> None:
-    """The message, sent then, becomes visible or waits for its delay to pass; nothing may be against it."""
-    if message.header.delay:
-        schedule(shard, destination, message, sent_at)
-    else:
-        enter(shard, destination, message)
+    """The message, sent then, becomes visible or waits for its delay to pass; nothing may be against it. One that is there already is dropped."""
+    header = message.header
+    detects = destination.known_ids is not None and header.duplicate_id != ""
+    if detects and is_duplicate(shard, destination, message):
+        return
+    stored = schedule(shard, destination, message, sent_at) if header.delay else enter(shard, destination, message)
+    if detects:
+        remember(shard, destination, header.duplicate_id, stored=stored)
 
 
 def drop(shard: Shard, send: Send, refusal: Refusal) -> None:

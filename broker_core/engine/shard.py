@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from .browser import Browser, Browsing
 from .destination import Destination, Lane
 from .effects import Copy, Definition, Output, PageWanted, PositionsWanted, Read
+from .known_ids import Duplicates
 from .limits import Limits
 from .link import Link, Peer
 from .message import VOLATILE, Header, Message
@@ -48,6 +49,7 @@ class Batch:
         "outputs",
         "published",
         "reads",
+        "remembered",
         "scheduled",
         "served",
         "settled",
@@ -64,6 +66,8 @@ class Batch:
         self.copies: list[Copy] = []
         self.scheduled: list[Message] = []
         self.due: list[int] = []
+        self.remembered: dict[Destination, list[str]] = {}
+        """Identifiers of stored messages."""
         self.firsts: dict[Lane, int] = {}
         """Lanes that took stored messages, with the first position taken."""
         self.published: dict[Lane, int] = {}
@@ -148,6 +152,7 @@ class Shard:
         "dead",
         "decode",
         "destinations",
+        "duplicates",
         "durables",
         "expired",
         "expiring",
@@ -229,6 +234,7 @@ class Shard:
         self.segments = Segments()
         self.timers = Timers()
         self.schedule = Schedule()
+        self.duplicates = Duplicates()
         self.accepted = self.settled = self.dead = self.expired = self.redelivered = 0
         """Of all destinations, destroyed ones included, since recovery."""
         self.sends_to_the_gone = 0

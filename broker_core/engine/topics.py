@@ -14,9 +14,10 @@ from .shard import Shard
 from .subscription import Cursor
 
 
-def publish(shard: Shard, destination: Destination, message: Message) -> None:
+def publish(shard: Shard, destination: Destination, message: Message) -> bool:
     """The message joins the topic's lane for all subscriptions that take it. Each filter is asked once at the most; a subscription without consumers
-    costs nothing. What no durable subscription takes is not stored (R19), what nobody takes is over."""
+    costs nothing. What no durable subscription takes is not stored (R19), what nobody takes is over.
+    Whether it is stored."""
     header = message.header
     message.accepted_at = shard.now
     message.sequence = shard.sequence + 1
@@ -33,7 +34,7 @@ def publish(shard: Shard, destination: Destination, message: Message) -> None:
         shard.accepted += 1
         shard.batch.touched[destination] = None
         discard_body(shard, message)
-        return
+        return False
     if not durables and header.reliability >= STORED:
         message.header = header = header.unstored()
     volatile = header.lane >= VOLATILE
@@ -51,6 +52,7 @@ def publish(shard: Shard, destination: Destination, message: Message) -> None:
     behind = _feed(shard, lane, groups, message)
     if behind and volatile:
         keep(shard, lane, message, room=has_room_for_volatile(shard, size))
+    return not volatile
 
 
 def _feed(shard: Shard, lane: Lane, groups: list[Group], message: Message) -> bool:

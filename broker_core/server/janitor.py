@@ -1,5 +1,5 @@
-"""What the host does about the store beside its commits, a step at a time: drops and compacts segments, sweeps, deletes large bodies and
-discarded delayed messages (R4, R5)."""
+"""What the host does about the store beside its commits, a step at a time: drops and compacts segments, sweeps, deletes large bodies,
+discarded delayed messages and forgotten identifiers (R4, R5)."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from functools import partial
 from typing import Any
 
 from broker_core.engine.commands import Command, SegmentCompacted, SegmentDropped
-from broker_core.engine.effects import CompactSegment, DiscardScheduled, DropSegment, Effects, Maintenance
+from broker_core.engine.effects import CompactSegment, DiscardScheduled, DropSegment, Effects, Maintenance, TrimDuplicates
 from broker_core.store import Store
 
 from .space import Space
@@ -71,5 +71,7 @@ class Janitor:
             self._submit([SegmentCompacted(step.segment)])
         elif isinstance(step, DiscardScheduled):
             await self._store.discard_scheduled(step.destination)
+        elif isinstance(step, TrimDuplicates):
+            await self._store.trim_duplicates(step)
         else:
             await self._store.sweep_retained(step)

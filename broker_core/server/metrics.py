@@ -53,6 +53,8 @@ def gauges(shard: Shard) -> dict[str, int]:
         "destinations": len(shard.destinations),
         "temporary_destinations": sum(len(peer.temporaries) for peer in shard.peers.values()),
         "sends_to_ended_temporary_destinations_total": shard.sends_to_the_gone,
+        "duplicates_dropped_total": shard.duplicates.dropped,
+        "duplicate_ids_remembered": shard.duplicates.ids,
         "links": len(shard.links),
         "body_memory_octets": shard.memory,
         "segments": len(shard.segments.closed) + 1,

@@ -47,6 +47,9 @@ DELAY_MS_MAX = 10 * 365 * 86_400_000
 """Ten years: what is wanted later is a mistake in the unit."""
 OTHER_SCHEDULES = ("AMQ_SCHEDULED_CRON", "AMQ_SCHEDULED_PERIOD", "AMQ_SCHEDULED_REPEAT", "_AMQ_SCHED_DELIVERY")
 """ActiveMQ's repetitions and Artemis's instant: to ignore them would be to deliver too early or too seldom."""
+DUPLICATE_IDS = ("duplicate-id", "_AMQ_DUPL_ID")
+"""Ours, Artemis's. Delivered as any header: who sends on what he received twice names it alike."""
+DUPLICATE_ID_OCTETS_MAX = 255
 INSTANT_MAX = (1 << 63) - 1
 """Instants are 64-bit integers in the store."""
 NAME_MAX = 255
@@ -98,6 +101,7 @@ def outgoing(headers: dict[str, str], lines: bytes | None, client_id: str, tempo
         Encoding.STOMP,
         client_id=client_id,
         delay=_delay(headers),
+        duplicate_id=_duplicate_id(headers),
     )
     return address, header, replies
 
@@ -113,6 +117,17 @@ def _delay(headers: dict[str, str]) -> int:
                 raise Malformed(f"header {name} is {quoted(value)}, not a number of milliseconds up to {DELAY_MS_MAX}, ten years")
             return int(value)
     return 0
+
+
+def _duplicate_id(headers: dict[str, str]) -> str:
+    for name in DUPLICATE_IDS:
+        value = headers.get(name)
+        if value is not None:
+            octets = len(value.encode())
+            if not 0 < octets <= DUPLICATE_ID_OCTETS_MAX:
+                raise Malformed(f"header {name} must have 1 to {DUPLICATE_ID_OCTETS_MAX} octets, it has {octets}")
+            return value
+    return ""
 
 
 def _priority(value: str) -> int:

@@ -22,6 +22,8 @@ UNESCAPED = frozenset(("CONNECT", "STOMP", "CONNECTED"))
 
 TEMPORARY = b"/temp-"
 """How the names of temporary destinations begin, in whatever header."""
+UNREPEATED = (b"\nduplicate-id:", b"\n_AMQ_DUPL_ID:")
+"""How lines begin that are other ones in every message: their sections would only take the place of those that repeat."""
 COMMAND_OCTETS_MAX = 16
 """The longest command, UNSUBSCRIBE, has 11. Anything longer is another protocol and is refused before its first line ends."""
 
@@ -194,7 +196,7 @@ class Sections:
                     raise
                 # Without the headers: 1 KiB of lines of one letter would be 40 KiB of strings to remember.
                 section = Section(command, {}, prepared)
-            if len(block) <= self._limits.section_octets_max:
+            if len(block) <= self._limits.section_octets_max and not any(line in block for line in UNREPEATED):
                 if len(known) >= known_max:
                     known.clear()
                 known[block] = section

@@ -20,6 +20,7 @@ from broker_core.engine.effects import (
     CompactSegment,
     Read,
     SweepRetained,
+    TrimDuplicates,
 )
 from broker_core.engine.message import Message
 from broker_core.engine.progress import BLOCK
@@ -92,6 +93,9 @@ class Store(Protocol):
 
     async def discard_scheduled(self, destination: int) -> None:
         """Delete the delayed messages of a destination that is no more, in bounded steps."""
+
+    async def trim_duplicates(self, trim: TrimDuplicates) -> None:
+        """Delete identifiers that nobody remembers, in bounded steps."""
 
     async def trim_ledger(self, before: int, octets_max: int) -> int:
         """Drop ledger segments whose last commit is older than `before` (ms) and read by all, and what exceeds `octets_max` even if it leaves a gap

@@ -24,7 +24,7 @@ from broker_core.engine.effects import (
 )
 from broker_core.engine.message import Message, StoredBody
 
-from .arrays import integers
+from .arrays import integers, texts
 from .ledger import Ledger
 from .rows import COLUMNS, SCHEDULED_COLUMNS, RowPacker, instant, text_octets
 from .schedule import SCHEDULED
@@ -79,6 +79,8 @@ class CommitBuilder:
             parts.append(f"COPY surety.scheduled({SCHEDULED_COLUMNS}) FROM STDIN (FORMAT binary)".encode())
             streams.append(self._packer.pieces(commit.scheduled, self._shard))
             self._reference(SCHEDULED, commit.scheduled, parts)
+        if commit.remembered:
+            parts.append(self._remember(commit))
         if commit.due:
             parts.append(self._unschedule(commit.due))
         if commit.spilled:
@@ -105,6 +107,13 @@ class CommitBuilder:
         if large:
             rows = ",".join(f"({self._shard},{segment},{body})" for body in large)
             parts.append(f"INSERT INTO surety.body_reference(shard,segment,body)VALUES{rows} ON CONFLICT DO NOTHING".encode())
+
+    def _remember(self, commit: Commit) -> bytes:
+        rows = [
+            b"(%d,%d,%d,%d,%b)" % (self._shard, destination, commit.at, commit.number, literal(texts(identifiers)))
+            for destination, identifiers in commit.remembered
+        ]
+        return b"INSERT INTO surety.duplicate(shard,destination,at,number,identifiers)VALUES" + b",".join(rows)
 
     def _unschedule(self, due: list[int]) -> bytes:
         """Their rows are in a segment now, and their large bodies named from there; or they are volatile, and the engine knows their bodies."""

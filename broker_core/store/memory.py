@@ -24,6 +24,7 @@ from broker_core.engine.effects import (
     SubscriptionDefined,
     SubscriptionDestroyed,
     SweepRetained,
+    TrimDuplicates,
 )
 from broker_core.engine.message import VOLATILE, Header, Message, StoredBody
 from broker_core.engine.recovered import LedgerRow, Recovered
@@ -116,6 +117,8 @@ class MemoryStore:
             journal.put(tables.scheduled, message.sequence, waiting)
             if message.header.lane >= VOLATILE:
                 journal.put(tables.scheduled_volatile, message.sequence, None)
+        for destination, identifiers in commit.remembered:
+            journal.put(tables.duplicates, (destination, commit.at, commit.number), list(identifiers))
         for number in commit.due:
             journal.remove(tables.scheduled, number)
             journal.remove(tables.scheduled_volatile, number)
@@ -285,6 +288,14 @@ class MemoryStore:
         for number in numbers:
             self._tables.scheduled_volatile.pop(number, None)
         self._release({body.body for body in bodies if isinstance(body, StoredBody)})
+
+    async def trim_duplicates(self, trim: TrimDuplicates) -> None:
+        fault = self._begin("trim_duplicates")
+        gone = [key for destination, instant in trim.before for key in self._tables.duplicates if key[0] == destination and key[1] < instant]
+        self._journal.flush()
+        for key in gone[: len(gone) // 2] if fault in {Fault.LOST, Fault.CRASH, Fault.FULL} else gone:  # interrupted between two steps
+            self._tables.duplicates.pop(key, None)
+        self._end(fault)
 
     async def trim_ledger(self, before: int, octets_max: int) -> int:
         """Nothing is ever dropped: what a test or a simulation writes fits in memory, and its auditor wants all of it."""

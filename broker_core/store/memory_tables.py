@@ -121,6 +121,8 @@ class Tables:
         """By number: `sequence`; `accepted_at` is when it is due."""
         self.scheduled_volatile: dict[int, None] = {}
         """Those of them that do not survive their node."""
+        self.duplicates: dict[tuple[int, int, int], list[str]] = {}
+        """(destination, instant, commit) -> identifiers."""
         self.ledger: list[LedgerRow] = []
         self.number = self.at = self.sequence = 0
         self.lanes: dict[Lane, int] = {}

@@ -18,10 +18,10 @@ from typing import Any
 import psycopg
 from psycopg import AsyncConnection
 
-from broker_core.engine.effects import Checkpoint, Commit, CompactSegment, Read, SweepRetained
+from broker_core.engine.effects import Checkpoint, Commit, CompactSegment, Read, SweepRetained, TrimDuplicates
 from broker_core.engine.message import Message
 
-from . import CommitLost, ControlRequest, Recovered, SpaceExhausted, compaction, retention, schedule
+from . import CommitLost, ControlRequest, Recovered, SpaceExhausted, compaction, duplicates, retention, schedule
 from .bodies import Bodies
 from .checkpoint import write_checkpoint
 from .commit import CommitBuilder
@@ -169,6 +169,10 @@ class PostgresStore:
     async def discard_scheduled(self, destination: int) -> None:
         async with _Translated():
             await schedule.discard(self._maintenance, self._fence, self._segments, destination)
+
+    async def trim_duplicates(self, trim: TrimDuplicates) -> None:
+        async with _Translated():
+            await duplicates.trim(self._maintenance, self._fence, self._segments, trim)
 
     async def trim_ledger(self, before: int, octets_max: int) -> int:
         async with _Translated():

@@ -234,6 +234,19 @@ DELETE FROM surety.scheduled WHERE ctid = ANY(ARRAY(
 ))
 RETURNING stored_body
 
+-- name: duplicates_read
+-- The rows of a destination in one, as JSON: it takes the driver half the time.
+SELECT destination, json_agg(at ORDER BY at, number)::text, json_agg(identifiers ORDER BY at, number)::text FROM surety.duplicate
+WHERE shard = %(shard)s GROUP BY destination ORDER BY destination
+
+-- name: duplicates_trim
+-- At most %(limit)s rows of commits before the instants.
+DELETE FROM surety.duplicate WHERE ctid = ANY(ARRAY(
+    SELECT d.ctid FROM unnest(%(destinations)s::int4[], %(instants)s::int8[]) AS t (destination, instant)
+    JOIN surety.duplicate d ON d.shard = %(shard)s AND d.destination = t.destination AND d.at < t.instant
+    LIMIT %(limit)s
+))
+
 -- name: references_unschedule
 -- Bodies that left the schedule; those that nobody names any more.
 WITH gone AS (

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable
 from typing import Any
 
@@ -52,6 +53,7 @@ class Recovery:
             _open(recovered, recovered.open_segment + 1)
         recovered.retained = {(destination, lane): (low, high) for destination, lane, low, high in await self._all("retained_ranges")}
         recovered.scheduled = await self._all("scheduled_counts")
+        recovered.duplicates = [_identifiers(*row) for row in await self._all("duplicates_read")]
         ((recovered.instance,),) = await self._all("installation_read")
         recovered.clock_ms = (await self._all("clock"))[0][0]
         firsts = {lane: first for lane, (first, _) in recovered.open_lanes.items()}
@@ -94,6 +96,11 @@ def _stored_lanes(closed: SegmentClosed) -> SegmentClosed:
     """Without the volatile lanes: their rows are gone."""
     lanes = {key: ends for key, ends in closed.lanes.items() if key[1] < VOLATILE}
     return SegmentClosed(closed.segment, closed.last_sequence, lanes)
+
+
+def _identifiers(destination: int, instants: str, identifiers: str) -> tuple[int, list[int], list[str]]:
+    rows = json.loads(identifiers)
+    return destination, [at for at, row in zip(json.loads(instants), rows, strict=True) for _ in row], [one for row in rows for one in row]
 
 
 def _open(recovered: Recovered, segment: int) -> None:

@@ -95,12 +95,14 @@ class RowPacker:
         return parts
 
     def _pack_header(self, header: Header) -> bytes:
-        if len(self._headers) >= HEADERS_KEPT:
-            self._headers.clear()
         fields = [_NULL, _HEADER.pack(8, instant(header.expiration), 2, header.priority, 2, header.reliability, 2, header.encoding, -1)]
         for text in (header.message_id, header.client_id, header.annotations):
             octets = text_octets(text)
             fields.append(_LENGTH.pack(len(octets)) + octets if text else _NULL)
         fields.append(_LENGTH.pack(len(header.octets)) + header.octets)
-        packed = self._headers[header] = b"".join(fields)
+        packed = b"".join(fields)
+        if not header.duplicate_id:  # whoever names his messages gives each a header of its own
+            if len(self._headers) >= HEADERS_KEPT:
+                self._headers.clear()
+            self._headers[header] = packed
         return packed

@@ -91,7 +91,7 @@ def update(request: HttpRequest, number: str) -> HttpResponse:
     destination = _find(int(number))
     if destination.temporary:
         raise Http404("A temporary destination has no settings.")
-    form = SettingsForm(destination.settings, request.POST if request.method == "POST" else None)
+    form = SettingsForm({**control.default_settings(), **destination.settings}, request.POST if request.method == "POST" else None)
     problem = ""
     if request.method == "POST" and form.is_valid():
         try:

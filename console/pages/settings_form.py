@@ -12,6 +12,10 @@ WORDS = {
     "redelivery_multiplier": ("Multiplied by", "How much longer each further wait is."),
     "redelivery_delay_max_ms": ("Wait at most (ms)", "The wait grows no further."),
     "use_dead": ("Keep dead messages", "On the dead message queue; otherwise they are discarded."),
+    "duplicate_window_ms": (
+        "Detect duplicates for (ms)",
+        "A message with a duplicate-id that was accepted in this time is confirmed and dropped. 0: never.",
+    ),
 }
 _FIELDS = {int: forms.IntegerField, float: forms.FloatField, bool: forms.BooleanField}
 

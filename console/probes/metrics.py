@@ -48,6 +48,8 @@ NODE = {
     "messages_stored_total": "Messages written since the node took the lease.",
     "segments": "Segments of stored messages.",
     "sends_waiting_for_space": "Sends that wait for disk space.",
+    "duplicates_dropped_total": "Sends confirmed and dropped, as a message with the same duplicate-id had been accepted.",
+    "duplicate_ids_remembered": "Identifiers of accepted messages that destinations with a duplicate window remember.",
     "sends_to_ended_temporary_destinations_total": "Sends confirmed and dropped, as the connection that waited for them was gone.",
     "space_free_octets": "Free space on the database's disk.",
     "space_database_octets": "Size of the database, if SURETY_DATABASE_OCTETS_MAX limits it.",

@@ -31,6 +31,8 @@ def cursor(database):
         ("create", "queue/a", {"colour": "red"}, "not a setting"),
         ("create", "queue/a", {"redelivery_max": 10**9}, "between"),
         ("create", "queue/a", {"use_dead": 1}, "true or false"),
+        ("create", "queue/a", {"duplicate_window_ms": 604_800_001}, "between 0 and 604800000"),
+        ("update", "queue/a", {"duplicate_window_ms": True}, "must be a number"),
         ("update", "queue/a", {}, "at least one setting"),
         ("purge", "queue/a", {}, "depth you saw"),
         ("purge", "queue/a", {"depth": -1}, "depth you saw"),

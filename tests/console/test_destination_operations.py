@@ -14,7 +14,10 @@ from tests.console import facts
 from tests.console.conftest import OPERATOR
 from tests.console.engine_node import EngineNode
 
-SETTINGS = {"redelivery_max": 10, "redelivery_delay_ms": 1000, "redelivery_multiplier": 2, "redelivery_delay_max_ms": 60000, "use_dead": "on"}
+SETTINGS = {
+    "redelivery_max": 10, "redelivery_delay_ms": 1000, "redelivery_multiplier": 2, "redelivery_delay_max_ms": 60000, "use_dead": "on",
+    "duplicate_window_ms": 0,
+}  # fmt: skip
 
 
 @pytest.fixture

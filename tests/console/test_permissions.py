@@ -5,11 +5,12 @@ from django.urls import get_resolver, reverse
 
 from tests.console import facts
 
+DELAYS = {"redelivery_delay_ms": 0, "redelivery_multiplier": 2, "redelivery_delay_max_ms": 0, "duplicate_window_ms": 0}
 OPEN = {"login", "health_live", "health_ready", "metrics"}
 LOOKS = ["overview", "live", "accounts", "audit"]
 ACTS = [
-    ("create", {"name": "new", "redelivery_max": 10, "redelivery_delay_ms": 0, "redelivery_multiplier": 2, "redelivery_delay_max_ms": 0}),
-    ("update", {"redelivery_max": 3, "redelivery_delay_ms": 0, "redelivery_multiplier": 2, "redelivery_delay_max_ms": 0}),
+    ("create", {"name": "new", "redelivery_max": 10, **DELAYS}),
+    ("update", {"redelivery_max": 3, **DELAYS}),
     ("pause", {"direction": "ALL"}),
     ("resume", {}),
     ("purge", {"depth": 0}),

@@ -20,6 +20,7 @@ from broker_core.engine.effects import (
     Output,
     Read,
     Refused,
+    TrimDuplicates,
 )
 from broker_core.engine.invariants import check
 from broker_core.engine.message import VOLATILE, Encoding, Header, Message, Reliability, StoredBody
@@ -138,6 +139,8 @@ class Bench:
                 self.apply(c.SegmentCompacted(step.segment))
             elif isinstance(step, DiscardScheduled):
                 now_of(self.store.discard_scheduled(step.destination))
+            elif isinstance(step, TrimDuplicates):
+                now_of(self.store.trim_duplicates(step))
             else:
                 now_of(self.store.sweep_retained(step))
 
@@ -158,10 +161,11 @@ class Bench:
         properties: dict[str, str] | None = None,
         client_id: str = "",
         delay: int = 0,
+        duplicate_id: str = "",
     ) -> list[Output]:
         lines = "\n".join([f"{name}:{value}" for name, value in (properties or {}).items()])
         for body in bodies:
-            header = Header(lines.encode(), priority, level, expires, Encoding.STOMP, client_id=client_id, delay=delay)
+            header = Header(lines.encode(), priority, level, expires, Encoding.STOMP, client_id=client_id, delay=delay, duplicate_id=duplicate_id)
             self.apply(c.Send(1, body, address, Message(header, body.encode(), size)))
         return self.flush()
 

@@ -14,7 +14,7 @@ NAMES = (
     b"destination", b"id", b"ack", b"receipt", b"content-length", b"persistent", b"priority", b"expires", b"message-id", b"subscription",
     b"transaction", b"heart-beat", b"accept-version", b"selector", b"prefetch-count", b"reliability", b"foo", b"", b"a b", b"\xc3",
     b"durable-subscription-name", b"activemq.subscriptionName", b"durable", b"auto-delete", b"shared", b"subscription-name", b"no-local",
-    b"browser", b"exclusive", b"consumer-priority", b"reply-to", b"client-id", b"delay", b"JMSXGroupID",
+    b"browser", b"exclusive", b"consumer-priority", b"reply-to", b"client-id", b"delay", b"duplicate-id", b"JMSXGroupID",
 )  # fmt: skip
 SELECTORS = (
     b"weight > 1", b"weight BETWEEN 1 AND 3 AND colour <> 'red'", b"colour IN ('red', 'blue') OR colour IS NULL", b"NOT (colour LIKE 'r%')",

@@ -25,6 +25,7 @@ from broker_core.engine.effects import (
     SubscriptionDefined,
     SubscriptionDestroyed,
     SweepRetained,
+    TrimDuplicates,
 )
 from broker_core.engine.message import Encoding, Header, Message, Reliability, StoredBody
 from broker_core.engine.recovered import Recovered
@@ -177,6 +178,8 @@ class FailureContract:
             await old.sweep_retained(SweepRetained([(1, 4, 1, 3)]))
         with pytest.raises(CommitLost):
             await old.discard_scheduled(1)
+        with pytest.raises(CommitLost):
+            await old.trim_duplicates(TrimDuplicates([(1, 1)]))
         with pytest.raises(CommitLost):
             await old.commit(commit(2, messages(4, 4), segment=2))
         found = await (await rig.open()).recover()
@@ -602,6 +605,46 @@ class ScheduleContract:
         assert await body_of(store, large.body) == b"large"
 
 
+ODD = ["it's", '"quoted"', "\\", "{a,b}", "NULL", "", " ", "ü", "\U0001f600", "a\nb", "x" * 255]
+"""Identifiers that could mean something on their way."""
+
+
+class DuplicateContract:
+    """Identifiers of accepted messages."""
+
+    async def test_identifiers_are_as_durable_as_the_messages_of_their_commit(self, rig: Rig) -> None:
+        store = await rig.open()
+        await store.recover()
+        await store.commit(commit(1, messages(1, 2), remembered=[(1, ["a", "b"])]))
+        await rig.cut_off(store)
+        with pytest.raises(CommitLost):
+            await store.commit(commit(2, messages(3, 3), remembered=[(1, ["lost"])]))
+        store = await rig.open()
+        assert (await store.recover()).duplicates == [(1, [1_700_000_000_001] * 2, ["a", "b"])]
+
+    async def test_they_come_back_as_they_were_in_the_order_of_the_commits(self, rig: Rig) -> None:
+        store = await rig.open()
+        await store.recover()
+        at = 1_700_000_000_000
+        await store.commit(commit(9, messages(1, 1), at=at, remembered=[(2, ODD), (1, ["1"])]))
+        await store.commit(commit(10, messages(2, 2), at=at, remembered=[(1, ["2"])]))
+        await store.commit(commit(11, messages(3, 3), at=at + 1, remembered=[(1, ["3"])]))
+        assert (await (await rig.open()).recover()).duplicates == [(1, [at, at, at + 1], ["1", "2", "3"]), (2, [at] * len(ODD), ODD)]
+
+    async def test_those_before_an_instant_are_deleted_however_many_they_are(self, rig: Rig) -> None:
+        store = await rig.open()
+        await store.recover()
+        at = 1_700_000_000_000
+        many = [(destination, [f"{destination}"]) for destination in range(3, 2503)]
+        await store.commit(commit(1, messages(1, 1), at=at, remembered=[(1, ["a"]), (2, ["b"]), *many]))
+        await store.commit(commit(2, messages(2, 2), at=at + 5, remembered=[(1, ["c"]), (2, ["d"])]))
+        await store.trim_duplicates(TrimDuplicates([(destination, at + 1) for destination, _ in many]))
+        assert (await store.recover()).duplicates == [(1, [at, at + 5], ["a", "c"]), (2, [at, at + 5], ["b", "d"])]
+        await store.trim_duplicates(TrimDuplicates([(1, at + 5), (2, at), (99, at + 9)]))
+        await store.trim_duplicates(TrimDuplicates([(1, at + 5)]))
+        assert (await (await rig.open()).recover()).duplicates == [(1, [at + 5], ["c"]), (2, [at, at + 5], ["b", "d"])]
+
+
 class RecoveryContract:
     """What a term finds of the terms before."""
 
@@ -818,7 +861,7 @@ class RecoveryContract:
         assert await rig.answer(second) is None
 
 
-class StoreContract(FailureContract, MessageContract, BodyContract, ScheduleContract, RecoveryContract):
+class StoreContract(FailureContract, MessageContract, BodyContract, ScheduleContract, DuplicateContract, RecoveryContract):
     """All of it."""
 
 

@@ -22,6 +22,7 @@ from broker_core.engine.effects import (
     SegmentClosed,
     SubscriptionDefined,
     SweepRetained,
+    TrimDuplicates,
 )
 from broker_core.engine.message import VOLATILE, Header, Message
 
@@ -58,7 +59,7 @@ class Traffic:
             return self._begin()
         makers = [self.commit] * 6 + [
             self.checkpoint, self.page, self.page, self.page, self.positions, self.expired, self.compact, self.drop, self.sweep,
-            self.scheduled, self.scheduled, self.discard,
+            self.scheduled, self.scheduled, self.discard, self.trim,
         ]  # fmt: skip
         made = self.random.choice(makers)()
         return made if made is not None else self.commit()
@@ -90,6 +91,8 @@ class Traffic:
             commit.octets = [(d, random.randint(-99, 99)) for d in DESTINATIONS]
         self._define(commit)
         self._schedule(commit)
+        for destination in random.sample(DESTINATIONS, random.choice((0, 0, 1, 3))):
+            commit.remembered.append((destination, [random.choice(("a", "it's", '"\\{}', "ü")) for _ in range(random.randint(1, 5))]))
         return "commit", commit
 
     def _schedule(self, commit: Commit) -> None:
@@ -217,3 +220,7 @@ class Traffic:
 
     def discard(self) -> tuple[str, int]:
         return "discard_scheduled", self.random.choice((*DESTINATIONS, 99))
+
+    def trim(self) -> tuple[str, TrimDuplicates]:
+        some = self.random.sample((*DESTINATIONS, 99), self.random.randint(1, 3))
+        return "trim_duplicates", TrimDuplicates([(destination, 1000 + self.random.randint(0, self.number + 1)) for destination in some])

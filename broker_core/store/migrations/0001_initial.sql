@@ -165,6 +165,17 @@ CREATE TABLE surety.subscription (
 );
 CREATE INDEX subscription_destination ON surety.subscription (shard, destination);
 
+-- Identifiers of accepted messages that must not be accepted again, those of one commit together. Only appended; the janitor deletes what is forgotten.
+CREATE TABLE surety.duplicate (
+    shard int2,
+    destination int4,
+    at int8,
+    number int8,
+    identifiers text[] NOT NULL,
+    PRIMARY KEY (shard, destination, at, number)
+);
+ALTER TABLE surety.duplicate ALTER identifiers SET STORAGE external;
+
 -- Survivors of compacted segments (R5): a segment's columns, and where the row came from.
 CREATE TABLE surety.retained (
     shard int2 NOT NULL,
