@@ -1,0 +1,81 @@
+"""PostgreSQL answers what the simulator asks as its twin in memory did, call by call, for whole histories: what the simulator proves holds for both."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+
+from broker_core.engine.effects import PageWanted
+from broker_core.engine.message import Message
+from broker_core.engine.properties import Properties, takes
+from broker_core.stomp.mapping import decode
+from tests.store.contract import told
+from tests.store.histories import Call, history
+from tests.store.test_postgres import PostgresRig, compared, rig
+
+__all__ = ["rig"]
+
+
+@pytest.fixture(params=range(1_000, 1_003))
+def calls(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> list[Call]:
+    """Played before the test's own event loop is there."""
+    return history(request.param, monkeypatch)
+
+
+async def test_postgresql_answers_a_history_as_its_twin_does(calls: list[Call], rig: PostgresRig) -> None:  # noqa: F811
+    store: Any = None
+    counts: Counter[str] = Counter()
+    for number, call in enumerate(calls):
+        counts[call.method] += 1
+        if call.method == "open":
+            store = await rig.open()
+        elif call.method == "recover":
+            assert compared(await store.recover()) == compared(call.answer), number
+        elif call.method == "read":
+            found, complete = await store.read(call.argument)
+            counts["scans"] += isinstance(call.argument, PageWanted) and call.argument.wanted is not None
+            assert alike(call, found, complete), difference(number, call, found, complete)
+        elif call.method == "write_body":
+            assert await store.write_body(chunks(call.argument)) == call.answer, number
+        else:
+            assert await getattr(store, call.method)(call.argument) == call.answer, (number, call)
+    assert counts["commit"] > 200 and counts["read"] > 300 and counts["scans"] > 10, counts
+
+
+async def chunks(body: list[bytes]) -> AsyncIterator[bytes]:
+    for octets in body:
+        yield octets
+
+
+def alike(call: Call, found: list[Message], complete: bool) -> bool:
+    """Of a scan's page what its filter takes: stores may leave out more or less of the rest, and so be cut elsewhere."""
+    expected, expected_complete = call.answer
+    if not isinstance(call.argument, PageWanted) or call.argument.wanted is None:
+        return ([said(row) for row in found], complete) == ([said(row) for row in expected], expected_complete)
+    ends = [call.argument.upto if all_of_them else rows[-1].position for rows, all_of_them in ((found, complete), (expected, expected_complete))]
+    ours, twins = ([said(row) for row in rows if row.position <= min(ends) and wants(call.argument, row)] for rows in (found, expected))
+    return ours == twins
+
+
+def said(row: Message) -> tuple[object, ...]:
+    """All but the lane: one that no durable subscription wanted lies in a volatile one, which only its place tells (paging.as_placed)."""
+    facts = told(row)
+    return facts[:8] + facts[9:]
+
+
+def wants(read: PageWanted, row: Message) -> bool:
+    assert read.wanted is not None
+    return takes(read.wanted, Properties(_Shard, row))  # type: ignore[arg-type]
+
+
+class _Shard:
+    decode = staticmethod(decode)
+
+
+def difference(number: int, call: Call, found: list[Message], complete: bool) -> str:
+    """For people."""
+    expected, expected_complete = call.answer
+    return f"call {number}, {call.argument}\nPostgreSQL {[said(row) for row in found]}, {complete}\nits twin   {[said(row) for row in expected]}, {expected_complete}"
