@@ -56,6 +56,14 @@ def discard(shard: Shard, body: StoredBody) -> None:
         shard.batch.discarded.append(body.body)
 
 
+def let_go(message: Message) -> None:
+    """One holder less; the body of a stored message is forgotten when everybody has framed it."""
+    if message.holders > 1:
+        message.holders -= 1
+    elif message.header.lane < VOLATILE and message.body.__class__ is bytes:
+        message.body = None
+
+
 def hand_over(shard: Shard, body: StoredBody) -> bool:
     """Whether a row may name the body from now on, and its segment take it along: not while other subscriptions of a topic hold it in memory."""
     if shard.bodies.get(body.body, 1) > 1:

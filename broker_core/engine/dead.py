@@ -19,12 +19,15 @@ REASONS = {Outcome.EXPIRED: "EXPIRED", Outcome.UNDELIVERABLE: "UNDELIVERABLE", O
 """Open MQ's names (JMS_SUN_DMQ_UNDELIVERED_REASON)."""
 
 
+COPY_STEPS = 8
+"""What a copy to the dead message queue weighs: its header is written anew."""
 EXPIRED = "the message's time to live passed before it was consumed"
 
 
 def bury(shard: Shard, cursor: Cursor, message: Message, outcome: Outcome, comment: str) -> None:
     """Settle the message with this outcome and place its copy in the dead message queue. It must not be in any of the cursor's containers."""
     settle_now(shard, cursor, message, outcome)
+    shard.batch.room -= COPY_STEPS
     _count(shard, cursor, 1)
     if not _is_kept(shard, cursor) or (outcome is Outcome.EXPIRED and not _not_buried(shard, cursor, message.position, message.position)):
         if not cursor.stored:

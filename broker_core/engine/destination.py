@@ -12,6 +12,7 @@ from .routes import Routes
 
 if TYPE_CHECKING:
     from .effects import PageWanted
+    from .fan_out import FanOut
     from .known_ids import KnownIds
     from .link import Peer
     from .subscription import Subscription
@@ -68,18 +69,35 @@ assert set(BOUNDS) == {f.name for f in fields(Settings)}
 
 
 NO_ROUTES = Routes()
+HANDED = 1 << 62
+"""Of a lane: whatever position there is."""
 
 
 class Lane:
     """The messages of one destination, priority and delivery mode, densely numbered in order of arrival (R2)."""
 
-    __slots__ = ("bodies", "buried", "destination", "index", "kept", "kept_end", "kept_first", "kept_octets", "page", "spilled_end", "tail")
+    __slots__ = (
+        "bodies",
+        "buried",
+        "destination",
+        "handed",
+        "index",
+        "kept",
+        "kept_end",
+        "kept_first",
+        "kept_octets",
+        "page",
+        "spilled_end",
+        "tail",
+    )
 
     def __init__(self, destination: Destination, index: int, tail: int = 0) -> None:
         self.destination = destination
         self.index = index
         self.tail = tail
         """The next position."""
+        self.handed = HANDED
+        """Of a topic: everything below has been given to those who have consumers, or may be read by them; the rest will be (fan_out.py)."""
         self.buried = Progress()
         """Of a topic: what has expired for some subscription, so that it is in the dead message queue already and need not be once more."""
         self.kept: dict[int, Message] = {}
@@ -113,6 +131,7 @@ class Destination:
         "dead",
         "estimated",
         "expired",
+        "fan_out",
         "idle_since",
         "is_topic",
         "known_ids",
@@ -156,6 +175,8 @@ class Destination:
         """Of a queue: those that every arriving message goes to."""
         self.routes = Routes() if self.is_topic else NO_ROUTES
         """Of a topic."""
+        self.fan_out: FanOut | None = None
+        """Of a topic: what it has still to hand out."""
         self.octets = 0
         """Header sections and bodies of the messages that are not settled; of a topic once for every subscription."""
         self.octets_volatile = 0

@@ -27,6 +27,8 @@ from .wildcard import WildcardSubscription
 
 ALL = 1 << 30
 """Messages: what there is."""
+OCTETS_STEP = 8192
+"""That take as long to write as another message."""
 
 
 def dispatch(shard: Shard, subscription: Subscription) -> None:
@@ -45,7 +47,7 @@ def dispatch(shard: Shard, subscription: Subscription) -> None:
         filled = bool(shard.keeping) and refill(shard, subscription)
         for tier in subscription.turns:
             _serve(shard, tier)
-        if not filled:
+        if not filled or shard.batch.room <= 0:
             return
 
 
@@ -72,7 +74,8 @@ def _serve(shard: Shard, hungry: Tier) -> None:
     source, first = hungry.source, _first_of(hungry.source)
     shared: Cursor | Scan | None = None
     share = turns = 0
-    while hungry and (cursor := first(shard, source)) is not None:
+    batch = shard.batch
+    while hungry and batch.room > 0 and (cursor := first(shard, source)) is not None:
         if cursor is not shared or not turns:
             shared, turns = cursor, len(hungry)
             share = -(-cursor.deliverable // turns) if turns > 1 else ALL
@@ -80,7 +83,8 @@ def _serve(shard: Shard, hungry: Tier) -> None:
         link = hungry.popleft()
         room = _room(shard, link)
         if room > 0:
-            _deliver(shard, link, cursor, share if share < room else room)  # noqa: FURB136  # min() costs three times as much, per message
+            room = room if room < batch.room else batch.room  # noqa: FURB136  # min() costs three times as much, per message
+            _deliver(shard, link, cursor, share if share < room else room)  # noqa: FURB136
             room = _room(shard, link)
         if room > 0:
             hungry.append(link)
@@ -105,7 +109,7 @@ def _first_of(source: Subscription | Selection) -> Callable[[Shard, Any], Cursor
 
 def _foremost(_: Shard, subscription: Subscription) -> Cursor | None:
     """The cursor to deliver from: of the highest priority that has anything, between stored and volatile the older message. While what comes first
-    is being read, lower priorities wait: highest first holds for what is on disk, too."""
+    is being read, lower priorities wait: highest first holds for what is on disk, too; but not through page after page of what has expired."""
     if len(subscription.order) == 1:  # nearly always
         cursor = subscription.order[0]
         return cursor if cursor.returned or (cursor.ready and not cursor.missing) else None
@@ -118,7 +122,7 @@ def _foremost(_: Shard, subscription: Subscription) -> Cursor | None:
             foremost = cursor.priority
             if found is None or cursor.head.sequence < found.head.sequence:
                 found = cursor
-        elif cursor.is_behind:
+        elif cursor.is_behind and not (cursor.is_barren and subscription.durable):
             foremost = cursor.priority
             if not subscription.durable:  # what it gets of one producer and mode may lie in both lanes (topics.publish)
                 return None
@@ -197,6 +201,8 @@ def _take(shard: Shard, link: Link, cursor: Cursor, count: int) -> list[Message]
                 shard.batch.synchronous = True
         if expiration and expiration <= now:
             expire(shard, cursor, message)
+            if shard.batch.room <= 0:
+                break
             continue
         messages.append(message)
         octets += size
@@ -204,6 +210,7 @@ def _take(shard: Shard, link: Link, cursor: Cursor, count: int) -> list[Message]
     cursor.octets -= freed
     shard.memory -= freed
     link.octets += octets
+    shard.batch.room -= len(messages) + octets // OCTETS_STEP
     if cursor.stale:
         forget_stale(shard, cursor)
     return messages
@@ -219,6 +226,8 @@ def _take_found(shard: Shard, link: Link, scan: Scan, count: int) -> list[Messag
         remove(shard, scan, message.position)
         if 0 < message.header.expiration <= now:
             expire_found(shard, cursor, message)
+            if shard.batch.room <= 0:
+                break
             continue
         withdraw(shard, cursor, message)
         if message.header.reliability == Reliability.ASSURED:
@@ -227,6 +236,7 @@ def _take_found(shard: Shard, link: Link, scan: Scan, count: int) -> list[Messag
         octets += message.size
         count -= 1
     link.octets += octets
+    shard.batch.room -= len(messages) + octets // OCTETS_STEP
     return messages
 
 

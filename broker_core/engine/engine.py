@@ -10,8 +10,9 @@ from . import commands as c
 from . import duplicates
 from .accounting import correct_octets
 from .administration import control
-from .dispatch import dispatch, drain, settle_presettled
+from .dispatch import drain, settle_presettled
 from .effects import Commit, Confirmed, Effects
+from .fan_out import hand_out
 from .expiring import end_expired, fire_timers, page_of_expired
 from .link import Peer
 from .keeping import tend
@@ -24,10 +25,10 @@ from .scan_reading import proceed, want
 from .scheduling import next_deadline, place_due, scheduled_loaded
 from .selection import Scan
 from .sending import send
+from .serving import serve
 from .settlement import feed, settle, settle_accepted
 from .shard import Batch, Shard
 from .subscribing import attach, close, detach, unsubscribe
-from .subscription import Subscription
 from .temporary import create_temporary, end_temporaries
 from .topics import leave_out
 from .transactions import begin, end, roll_back_all, time_out, transacted
@@ -52,9 +53,7 @@ class Engine:
     def next_deadline(self) -> int | None:
         """The instant at which a flush is due even if no command comes; None: none."""
         shard = self.shard
-        if shard.expiring or shard.unfinished:
-            return shard.now
-        if shard.browsing.turns:
+        if shard.expiring or shard.unfinished or shard.unserved or shard.handing or shard.browsing.turns:
             return shard.now
         deadline = shard.timers.next_deadline()
         if shard.schedule.is_waiting and (due := next_deadline(shard)) is not None:
@@ -93,18 +92,13 @@ class Engine:
         fire_timers(shard)
         leave_out(shard)
         end_expired(shard)
+        if shard.handing:
+            hand_out(shard)
         if report:
             time_out(shard)
             tend(shard)
         batch = shard.batch
-        marked: list[Subscription] = []
-        while batch.dirty:
-            dirty, batch.dirty = batch.dirty, {}
-            for subscription in dirty:
-                subscription.dirty = False
-                dispatch(shard, subscription)
-            settle_accepted(shard)
-            marked += dirty
+        marked = serve(shard)
         marked += batch.served
         _record_lanes(shard)
         rows = statistics(shard) if report else []
@@ -121,7 +115,7 @@ class Engine:
             browsing.proceed(shard)
         proceed(shard)
         commit = _commit(shard)
-        shard.batch = Batch(shard.limits.looks)
+        shard.batch = Batch(shard.limits)
         shard.unreleased.append((shard.presettled, shard.browsing.sending))
         shard.presettled, shard.browsing.sending = [], []
         effects = Effects(commit, batch.outputs, batch.reads, batch.discarded, statistics=rows)

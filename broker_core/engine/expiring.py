@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from itertools import accumulate
 
 from .commands import PageLoaded
-from .dead import expire_found, expire_range
+from .dead import COPY_STEPS, expire_found, expire_range
 from .destination import Lane
 from .effects import ExpiredWanted
 from .keeping import release
@@ -21,8 +21,6 @@ from .settlement import come_back
 from .shard import Shard
 from .subscription import Cursor, Subscription
 
-COPY_STEPS = 8
-"""What a copy to the dead message queue weighs: its header is written anew."""
 RUN_MAX = 1_000
 """Messages of a run: what one subscription may cost without a pause."""
 
@@ -81,8 +79,11 @@ def page_of_expired(shard: Shard, command: PageLoaded) -> None:
 
 
 def fire_timers(shard: Shard) -> None:
-    """What is due: a back-off that has passed, or a message's time to live."""
-    while (due := shard.timers.pop_due(shard.now)) is not None:
+    """What is due: a back-off that has passed, or a message's time to live. Of much that is due at once the rest waits for the next flush."""
+    for _ in range(shard.limits.timers):
+        due = shard.timers.pop_due(shard.now)
+        if due is None:
+            return
         place, message = due
         if isinstance(place, Lane):
             _found(shard, message)

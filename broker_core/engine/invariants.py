@@ -12,8 +12,10 @@ from .destination import Destination, Lane
 from .duplicate_invariants import check_duplicates
 from .effects import PageWanted
 from .engine import Engine
+from .fan_out import Reminder
 from .link_invariants import check_browsers, check_links, check_peers, lane_name
 from .message import VOLATILE, Message
+from .paging import Shares
 from .progress import BLOCK, Progress
 from .scan_invariants import check_selections
 from .schedule_invariants import check_schedule
@@ -56,10 +58,10 @@ def check(engine: Engine) -> None:
                 memory += cursor.octets
                 known += sum(message.size for message in places.values())
                 complete = complete and cursor.horizon == cursor.lane.tail
-        check_routes(destination)
+        check_routes(shard, destination)
         assert all(s.place == place for place, s in enumerate(destination.subscriptions)), f"subscriptions of {destination.address} are out of place"
         _check_octets(destination, known, complete)
-    memory += check_lanes(shard)
+    memory += check_lanes(shard) + sum(handing.octets for handing in shard.handing)
     assert shard.memory == memory, f"memory is said to hold {shard.memory} octets, it holds {memory}"
     _check_readers(shard)
     check_schedule(shard)
@@ -154,16 +156,29 @@ def _check_octets(destination: Destination, known: int, complete: bool) -> None:
 def _check_reading(shard: Shard, cursor: Cursor) -> None:
     """A read that is on its way is known, and one that is needed is on its way."""
     name = lane_name(cursor)
+    if any(handing.read.read == cursor.reading and cursor in handing.rest for handing in shard.handing if isinstance(handing, Shares)):
+        return
     if cursor.reading:
         reader, read, _ = shard.reading[cursor.reading]
         readers = (reader, *shard.joined.get(cursor.reading, ()))
         assert sum(each is cursor for each in readers) == 1, f"read {cursor.reading} of {name} is another's"
         assert not isinstance(read, PageWanted) or cursor.loaded > read.after, f"read {cursor.reading} of {name} starts beyond {cursor.loaded}"
         return
-    if cursor.subscription.takes_all:
+    if cursor.subscription.takes_all and cursor.subscription not in shard.unserved:
         assert not cursor.missing, f"bodies of {name} are missing and nobody reads them"
         wanted = cursor.horizon < cursor.lane.tail and len(cursor.ready) < shard.limits.page_rows and not cursor.lane.keeps(cursor.horizon)
-        assert not wanted, f"{name} is loaded up to {cursor.loaded} of {cursor.lane.tail} and nobody reads on"
+        assert not wanted or _comes_by_portions(shard, cursor), f"{name} is loaded up to {cursor.loaded} of {cursor.lane.tail} and nobody reads on"
+
+
+def _comes_by_portions(shard: Shard, cursor: Cursor) -> bool:
+    """It is handed out what it lacks, or will be reminded to read; in the end at the latest if its filter has left everything out."""
+    if any(handing.reaches(cursor.subscription) for handing in shard.handing if isinstance(handing, Reminder)):
+        return True
+    fan_out = cursor.lane.destination.fan_out
+    if fan_out is None:
+        return False
+    rest = next(cursor.progress.unsettled(cursor.horizon, cursor.lane.tail - 1), None)
+    return rest is None or (rest[0] >= cursor.lane.handed and fan_out.reaches(cursor, rest[0]))
 
 
 def _check_segments(shard: Shard, cursor: Cursor) -> None:

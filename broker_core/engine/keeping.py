@@ -50,7 +50,7 @@ def refill(shard: Shard, subscription: Subscription) -> bool:
     """Take a page of what its lanes keep for it; whether there was anything."""
     filled = False
     for cursor in subscription.order:
-        if cursor.lane.kept and cursor.lane.keeps(cursor.horizon):
+        if cursor.lane.kept and cursor.lane.keeps(cursor.horizon) and cursor.horizon < cursor.lane.handed:
             filled = _take(shard, cursor) or filled
     return filled
 
@@ -59,7 +59,8 @@ def _take(shard: Shard, cursor: Cursor) -> bool:
     lane, limits, is_settled = cursor.lane, shard.limits, cursor.progress.is_settled
     ready, gone = cursor.ready, cursor.gone
     position, before = cursor.horizon, len(ready)
-    while position < lane.kept_end and len(ready) < limits.page_rows and (cursor.octets < limits.page_octets or not ready):
+    end = min(lane.kept_end, lane.handed)
+    while position < end and len(ready) < limits.page_rows and (cursor.octets < limits.page_octets or not ready):
         message = lane.kept.get(position)
         if message is not None and not is_settled(position) and position not in gone:
             ready.append(message)
@@ -68,6 +69,7 @@ def _take(shard: Shard, cursor: Cursor) -> bool:
         position += 1
     cursor.loaded = position
     cursor.forget_passed()
+    shard.batch.room -= len(ready) - before
     return len(ready) > before
 
 

@@ -55,6 +55,13 @@ class Limits:
     """Temporary destinations of one peer, about 5 KiB each with its consumer: 5 MiB a peer. Those of all peers count towards `destinations_max`."""
     settings: Settings = DEFAULTS
     """Of destinations that nobody set otherwise."""
+    deliveries: int = 10_000
+    """Messages that one flush hands out; 8 KiB of them count as one more, and so does a look at a subscription. With their frames that is 40 ms."""
+    fan_out: int = 10_000
+    """Pairs of a published message and a subscription with consumers that one batch puts together at once, and so many again that a flush takes
+    from what earlier ones left: 0.5 us each."""
+    timers: int = 5_000
+    """That one flush fires, at 2 us each."""
     looks: int = 4_000
     """Messages compared with selectors on queues in one flush: at 2 us each it is at most 8 ms longer."""
     scan_rows: int = 500

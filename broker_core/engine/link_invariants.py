@@ -46,6 +46,8 @@ def check_links(shard: Shard, subscription: Subscription) -> None:
             cursor = subscription.cursor_of(message)
             assert cursor is not None, f"link {number} holds a message of a topic that is gone"
             assert not cursor.durable or cursor.may_have_left(message.position), f"{message.position} of {lane_name(cursor)} left and was not offered"
+    if subscription in shard.unserved:
+        return
     if any(_may_receive(shard, link) and is_eligible(link) for link in subscription.links.values() if link.source is subscription):
         waiting = [lane_name(cursor) for part in subscription.parts() for cursor in deliverable(part)]
         assert not waiting, f"{waiting} could be delivered and were not"
@@ -55,7 +57,8 @@ def deliverable(subscription: Subscription) -> list[Cursor]:
     """Where something waits for nothing but a link with room."""
     if subscription.destination.state & Direction.CONSUMERS:
         return []
-    read = max((cursor.priority for cursor in subscription.order if cursor.is_behind and not cursor.deliverable), default=-1)
+    held_up = [cursor for cursor in subscription.order if cursor.is_behind and not (cursor.is_barren and subscription.durable)]
+    read = max((cursor.priority for cursor in held_up if not cursor.deliverable), default=-1)
     least = read if subscription.durable else read + 1
     return [cursor for cursor in subscription.order if cursor.deliverable and cursor.priority >= least]
 

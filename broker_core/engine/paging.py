@@ -9,6 +9,9 @@ and takes its part. So ten of them cost the database little more than one.
 
 from __future__ import annotations
 
+from collections import deque
+
+from .accounting import let_go
 from .commands import PageLoaded
 from .effects import PageWanted, PositionsWanted
 from .message import Message
@@ -47,7 +50,12 @@ def _want_page(shard: Shard, cursor: Cursor, rows_max: int = 1 << 30) -> None:
     lane = cursor.lane
     key = (lane.destination.number, lane.index)
     cursor.loaded = first = cursor.horizon
-    upto = lane.tail - 1
+    upto = min(lane.tail, lane.handed) - 1
+    if first >= lane.handed:
+        fan_out = lane.destination.fan_out
+        assert fan_out is not None
+        fan_out.turn_away(cursor)
+        return
     if lane.kept and first < lane.kept_end:  # the rest is in the lane's memory, for dispatch to take
         upto = lane.kept_first - 1
     if first > upto:
@@ -102,13 +110,50 @@ def loaded(shard: Shard, cursor: Cursor, read: PageWanted | PositionsWanted, com
     if cursor.lane.page is read:
         cursor.lane.page = None
     joined = shard.joined.pop(read.read, [])
-    for message in command.messages if joined else ():
-        message.holders = 0
-    for each in (cursor, *joined):
-        each.reading = 0
-        if each.subscription.number in shard.subscriptions:
-            _take_page(shard, each, read, command, together=bool(joined))
-            shard.mark(each.subscription)
+    if joined:
+        shares = Shares(shard, read, command, [cursor, *joined])
+        shard.batch.pairs = shares.proceed(shard, max(shard.batch.pairs, 1))
+        if not shares.is_over:
+            shard.handing.append(shares)
+    elif cursor.subscription.number in shard.subscriptions:
+        _take_page(shard, cursor, read, command, together=False)
+        shard.mark(cursor.subscription)
+
+
+class Shares:
+    """Of a page that several cursors waited for: each takes what it wants of it, so many as a flush has time for (fan_out.hand_out)."""
+
+    __slots__ = ("_command", "octets", "read", "rest")
+
+    def __init__(self, shard: Shard, read: PageWanted, command: PageLoaded, cursors: list[Cursor]) -> None:
+        self.read = read
+        self._command = command
+        self.rest = deque(cursors)
+        """Until it is their turn the page counts as being on its way to them."""
+        self.octets = sum([message.size for message in command.messages])
+        shard.memory += self.octets
+        for message in command.messages:
+            message.holders = 1  # this one
+
+    def proceed(self, shard: Shard, steps: int) -> int:
+        """Do so much. What is left of the steps; 0 or less: they were not enough."""
+        messages = self._command.messages
+        while self.rest and steps > 0:
+            cursor = self.rest.popleft()
+            steps -= 1 + len(messages)
+            cursor.reading = 0
+            if cursor.subscription.number in shard.subscriptions:
+                _take_page(shard, cursor, self.read, self._command, together=True)
+                shard.mark(cursor.subscription)
+        if not self.rest:
+            shard.memory -= self.octets
+            for message in messages:
+                let_go(message)
+        return steps
+
+    @property
+    def is_over(self) -> bool:
+        return not self.rest
 
 
 def _take_page(shard: Shard, cursor: Cursor, read: PageWanted, command: PageLoaded, *, together: bool) -> None:
@@ -129,6 +174,8 @@ def _take_page(shard: Shard, cursor: Cursor, read: PageWanted, command: PageLoad
     shard.memory += octets
     cursor.loaded = max(cursor.loaded, read.upto + 1 if command.complete else command.messages[-1].position + 1)
     cursor.forget_passed()
+    if not command.complete and all(0 < message.header.expiration <= shard.now for message in command.messages):
+        cursor.barren = cursor.loaded
 
 
 def as_placed(cursor: Cursor, message: Message) -> Message:

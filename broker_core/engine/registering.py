@@ -62,6 +62,7 @@ def forget(shard: Shard, subscription: Subscription) -> None:
     """The shard knows it no more."""
     del shard.subscriptions[subscription.number]
     shard.batch.dirty.pop(subscription, None)
+    shard.unserved.pop(subscription, None)
     if not subscription.destination.is_topic:
         return
     shard.topic_subscriptions -= 1

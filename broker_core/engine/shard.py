@@ -21,6 +21,8 @@ from .wildcard import Matches
 
 if TYPE_CHECKING:
     from .expiring import Run
+    from .fan_out import FanOut, Reminder
+    from .paging import Shares
     from .selection import Scan, Selection
 
 Decode = Callable[[Header], Mapping[str, str]]
@@ -47,9 +49,11 @@ class Batch:
         "messages",
         "offered",
         "outputs",
+        "pairs",
         "published",
         "reads",
         "remembered",
+        "room",
         "scheduled",
         "served",
         "settled",
@@ -60,7 +64,7 @@ class Batch:
         "verdicts",
     )
 
-    def __init__(self, looks: int) -> None:
+    def __init__(self, limits: Limits) -> None:
         self.messages: list[Message] = []
         self.spilled: list[Message] = []
         self.copies: list[Copy] = []
@@ -90,7 +94,11 @@ class Batch:
         self.touched: dict[Destination, None] = {}
         """Destinations whose octets may have changed."""
         self.synchronous = False
-        self.looks = looks
+        self.pairs = limits.fan_out
+        """Copies of published messages that subscriptions may still be given at once."""
+        self.room = limits.deliveries
+        """What may still be handed out."""
+        self.looks = limits.looks
         """Messages that may still be compared with the filters of selective consumers."""
         self.verdicts: dict[tuple[Selection, Header], bool] = {}
         """What came of it, for messages with the same header section."""
@@ -160,6 +168,7 @@ class Shard:
         "expiry_page",
         "expiry_read",
         "expiry_upto",
+        "handing",
         "instance",
         "joined",
         "keeping",
@@ -198,6 +207,7 @@ class Shard:
         "unfinished",
         "unlisted",
         "unreleased",
+        "unserved",
         "watched",
     )
 
@@ -239,7 +249,7 @@ class Shard:
         """Of all destinations, destroyed ones included, since recovery."""
         self.sends_to_the_gone = 0
         """Dropped, as their temporary destination had ended."""
-        self.batch = Batch(limits.looks)
+        self.batch = Batch(limits)
         self.memory = 0
         """Octets of messages in `ready` and `returned`, of delayed ones that are due soon, of pages on their way, and of what browsers were read."""
         self.transacted = 0
@@ -265,6 +275,10 @@ class Shard:
         """Messages accepted and settled when it was asked for."""
         self.unfinished: dict[Subscription, None] = {}
         """Whose selections have more to look at in memory than one flush allows."""
+        self.unserved: dict[Subscription, None] = {}
+        """Dirty ones that earlier flushes had no room for, the longest waiting first."""
+        self.handing: deque[FanOut | Reminder | Shares] = deque()
+        """What is being handed to many subscriptions, portion by portion; the next to go on first."""
         self.expiry_from = (0, 0)
         """(expiration, sequence) up to which the sweep has looked."""
         self.expiry_upto = 0

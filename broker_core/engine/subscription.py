@@ -36,6 +36,7 @@ class Cursor:
     __slots__ = (
         "accepted",
         "ahead",
+        "barren",
         "changed",
         "delayed",
         "durable",
@@ -82,6 +83,8 @@ class Cursor:
         """Never delivered in this epoch, ascending."""
         self.loaded = 0
         """Every position below is settled or in memory."""
+        self.barren = -1
+        """Where `loaded` was after a page of the store with nothing but expired messages."""
         self.octets = 0
         """In `ready` and `returned`."""
         self.reading = 0
@@ -176,9 +179,14 @@ class Cursor:
 
     @property
     def is_behind(self) -> bool:
-        """What it would deliver next is on disk only."""
-        tail = self.lane.tail
-        return bool(self.missing) or (self.loaded < tail and self.progress.floor < tail)
+        """What it would deliver next is on disk only. What is still to be handed out has not come yet."""
+        lane = self.lane
+        return bool(self.missing) or self.horizon < min(lane.tail, lane.handed)
+
+    @property
+    def is_barren(self) -> bool:
+        """The last page had expired, and whatever is behind it perhaps, too: it should hold up nobody."""
+        return self.barren == self.loaded
 
     @property
     def head(self) -> Message:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
-from .destination import Destination
+from .destination import HANDED, Destination
 from .shard import Shard
 
 
@@ -33,8 +33,11 @@ def check_lanes(shard: Shard) -> int:
     return sum(lane.kept_octets for lane in lanes)
 
 
-def check_routes(destination: Destination) -> None:
+def check_routes(shard: Shard, destination: Destination) -> None:
     address, routes = destination.address, destination.routes
+    handing = [lane.handed for lane in destination.lanes if lane is not None and lane.handed != HANDED]
+    assert (destination.fan_out is not None) == (destination.fan_out in shard.handing), f"{address} hands out nothing and never ends"
+    assert bool(handing) == (destination.fan_out is not None), f"lanes of {address} wait to be handed out from {handing}"
     members = {number: group for group in routes.groups.values() for number in group.members}
     on_topic = [subscription for subscription in destination.subscriptions if destination.is_topic]
     assert len(on_topic) == len(members) == sum(len(group.members) for group in routes.groups.values()), f"groups of {address} hold {list(members)}"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from .accounting import discard_body
 from .destination import Destination, Lane
 from .effects import Outcome
+from .fan_out import put_off
 from .keeping import keep
 from .message import STORED, VOLATILE, Message, Reliability, StoredBody
 from .placing import drop, has_room, has_room_for_volatile, place
@@ -49,7 +50,13 @@ def publish(shard: Shard, destination: Destination, message: Message) -> bool:
     place(shard, destination, message)
     lane = destination.lanes[header.lane]
     assert lane is not None
-    behind = _feed(shard, lane, groups, message)
+    if destination.fan_out is not None or routes.active > shard.batch.pairs:
+        _take_down(shard, lane, groups, message)
+        put_off(shard, lane, groups, message)
+        behind = True
+    else:
+        shard.batch.pairs -= routes.active
+        behind = _feed(shard, lane, groups, message)
     if behind and volatile:
         keep(shard, lane, message, room=has_room_for_volatile(shard, size))
     return not volatile
@@ -90,6 +97,15 @@ def _feed(shard: Shard, lane: Lane, groups: list[Group], message: Message) -> bo
             holders += 1
     message.holders = holders
     return behind
+
+
+def _take_down(shard: Shard, lane: Lane, groups: list[Group], message: Message) -> None:
+    """That these filters let it through."""
+    if lane.destination.routes.filtered:
+        shard.batch.published.setdefault(lane, message.position)
+        for group in groups:
+            if group.wanted:
+                group.taken.setdefault(lane.index, []).append(message.position)
 
 
 def leave_out(shard: Shard) -> None:

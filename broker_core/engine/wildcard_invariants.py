@@ -26,11 +26,15 @@ def _check_members(shard: Shard, subscription: WildcardSubscription) -> None:
     assert not subscription.order, f"{name} has cursors of its own"
     for topic, member in subscription.members.items():
         assert shard.subscriptions.get(member.number) is member and member.wildcard is subscription, f"{name} has a stranger for {topic}"
-        assert member.destination.number == topic, f"{name} has the member of {member.destination.number} for {topic}"
+        topic_of = member.destination
+        assert topic_of.number == topic, f"{name} has the member of {member.destination.number} for {topic}"
         assert member.links is subscription.links, f"consumers of {name} are not those of its member for {topic}"
         same = ("name", "client_id", "account", "durable", "shared", "wanted")
         assert all(getattr(member, each) == getattr(subscription, each) for each in same), f"{name} and its member for {topic} differ"
-        assert member in subscription.supplied or not deliverable(member) or not subscription.links, f"{name} has forgotten its member for {topic}"
-        assert member.is_reading == (member in subscription.awaited) or not subscription.links, f"{name} waits for its member for {topic} in vain"
+        unserved = member in shard.unserved
+        served = member in subscription.supplied or not deliverable(member) or not subscription.links
+        assert served or unserved, f"{name} has forgotten its member for {topic}"
+        told = topic_of.fan_out is None and not unserved
+        assert not told or member.is_reading == (member in subscription.awaited) or not subscription.links, f"{name} waits for its member for {topic} in vain"
     for member in [*subscription.supplied, *subscription.awaited]:
         assert subscription.members.get(member.destination.number) is member, f"{name} would serve a member that is gone"

@@ -88,7 +88,7 @@ class Bench:
             self.release(effects)
             report = False
             shard = self.engine.shard
-            waits = self.reads or self.steps or shard.expiring or shard.browsing.turns or shard.unfinished
+            waits = self.reads or self.steps or shard.expiring or shard.browsing.turns or shard.unfinished or shard.unserved or shard.handing
             if self.slow or not (waits or self._has_to_scan()):
                 self.outputs += outputs
                 return outputs

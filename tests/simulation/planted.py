@@ -15,6 +15,7 @@ from broker_core.engine import (
     eligibility,
     engine,
     expiring,
+    fan_out,
     keeping,
     maintenance,
     paging,
@@ -418,6 +419,19 @@ def kept_for_one_only(plant: Plant) -> None:
     plant.put(dispatch, "refill", refill)
 
 
+def portions_pass_what_is_on_disk(plant: Plant) -> None:
+    """Who is behind when his portion comes goes on from there."""
+    right = fan_out.give
+
+    def give(shard: Any, subscription: Any, work: Any) -> None:
+        for lane, message in work:
+            cursor = subscription.cursors[lane.index]
+            cursor.loaded = max(cursor.loaded, message.position)
+        right(shard, subscription, work)
+
+    plant.put(fan_out, "give", give)
+
+
 def expiry_ends_with_the_flush(plant: Plant) -> None:
     """What one flush has no steps left for is taken for ended."""
     right = expiring._end
@@ -516,6 +530,7 @@ BUGS: tuple[Bug, ...] = (
     accounts_forgotten,
     burials_forgotten,
     kept_for_one_only,
+    portions_pass_what_is_on_disk,
     expiry_ends_with_the_flush,
     scans_skip_what_came_back,
     page_brings_what_a_scan_took,

@@ -56,12 +56,13 @@ LIMITS = Limits(
     schedule_octets=2000,
     compact_below=0.35,
     looks=20,
+    deliveries=9,
+    fan_out=2,
+    timers=3,
     scan_rows=3,
     scan_positions=8,
 )
-STOMP_LIMITS = StompLimits(
-    large_body_octets=1024, part_octets_max=512, unconfirmed_max=12, unconfirmed_octets_max=6000, sections_max=8
-)
+STOMP_LIMITS = StompLimits(large_body_octets=1024, part_octets_max=512, unconfirmed_max=12, unconfirmed_octets_max=6000, sections_max=8)
 
 
 @contextmanager
@@ -100,6 +101,8 @@ class Watched(Engine):
         self.turns.check(effects.outputs)
         self.counts["replies to who has gone"] += self.shard.sends_to_the_gone - self.gone
         self.gone = self.shard.sends_to_the_gone
+        self.counts["portions left for later"] += bool(self.shard.handing)
+        self.counts["subscriptions left for later"] += len(self.shard.unserved)
         if self.flushes % CHECK_EVERY == 0:
             check(self)
         if effects.commit is not None:
@@ -196,5 +199,3 @@ class Term:
             wire.kill()
         if not self.killed.done():
             self.killed.set_result(None)
-
-

@@ -52,6 +52,8 @@ MUST_HAPPEN = (
     "exclusive consumers followed by another",
     "browsed to the end",
     "scans",
+    "portions left for later",
+    "subscriptions left for later",
 )
 
 
