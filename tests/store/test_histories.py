@@ -25,7 +25,7 @@ def calls(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> li
     return history(request.param, monkeypatch)
 
 
-async def test_postgresql_answers_a_history_as_its_twin_does(calls: list[Call], rig: PostgresRig) -> None:  # noqa: F811
+async def test_postgresql_answers_a_history_as_its_twin_does(calls: list[Call], rig: PostgresRig) -> None:
     store: Any = None
     counts: Counter[str] = Counter()
     for number, call in enumerate(calls):
@@ -78,4 +78,5 @@ class _Shard:
 def difference(number: int, call: Call, found: list[Message], complete: bool) -> str:
     """For people."""
     expected, expected_complete = call.answer
-    return f"call {number}, {call.argument}\nPostgreSQL {[said(row) for row in found]}, {complete}\nits twin   {[said(row) for row in expected]}, {expected_complete}"
+    ours, twins = ([said(row) for row in rows] for rows in (found, expected))
+    return f"call {number}, {call.argument}\nPostgreSQL {ours}, {complete}\nits twin   {twins}, {expected_complete}"
