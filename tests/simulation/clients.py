@@ -15,7 +15,10 @@ if TYPE_CHECKING:
 QUEUES = ("queue/a", "queue/b", "queue/c", "queue/d")
 """d is what operators purge and destroy."""
 REQUESTS = "queue/r"
-ADDRESSES = (*QUEUES, REQUESTS, DEAD, *DURABLES)
+ONCE, BRIEF = "queue/o", "queue/n"
+"""Where duplicates are detected: for longer than a history lasts; and for so short a time that names come and go."""
+WINDOWS = {ONCE: 86_400_000, TOPIC: 86_400_000, BRIEF: 100}
+ADDRESSES = (*QUEUES, REQUESTS, ONCE, BRIEF, DEAD, *DURABLES)
 MODES = ("client-individual", "client-individual", "client", "auto")
 PRIORITIES = (1, 4, 4, 4, 9)
 POISON, STICKY, PLAIN = "p", "s", "m"

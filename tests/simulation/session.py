@@ -8,7 +8,7 @@ from random import Random
 from broker_core.server.listening import Node
 from broker_core.stomp.frames import Parser, serialise
 from broker_core.stomp.limits import Limits
-from broker_core.stomp.mapping import DELAYS
+from broker_core.stomp.mapping import DELAYS, DUPLICATE_IDS
 from broker_core.stomp.sections import SERVER_COMMANDS
 
 from .audit import Auditor, Known, Subscription, Transaction
@@ -87,7 +87,8 @@ class Session:
 
     # -- what the client says -------------------------------------------------------------------------------------------------------------
     def send(
-        self, address: str, level: int, priority: int, expires: int, size: int, mark: str, receipt: bool, reply_to: str = "", delay: int = 0
+        self, address: str, level: int, priority: int, expires: int, size: int, mark: str, receipt: bool, reply_to: str = "", delay: int = 0,
+        *, named: bool = False,
     ) -> Known:
         uid = f"{mark}{self.name}.{self._orders}"
         body = (uid + " ").encode().ljust(size, b"x")
@@ -97,14 +98,9 @@ class Session:
         message.colour = self._random.choice(COLOURS)
         self._orders += 1
         self._auditor.sends(message)
-        headers = [("destination", f"/{address}"), ("reliability", LEVELS[level]), ("priority", str(priority)), ("content-length", str(len(body)))]
-        headers.append(("colour", message.colour))
+        headers = self._headers_of(message, named=named)
         if reply_to:
             headers.append(("reply-to", f"/{reply_to}"))
-        if expires:
-            headers.append(("expires", str(expires)))
-        if delay:
-            headers.append((self._random.choice(DELAYS), str(delay)))
         if self.transaction is not None:
             self.transaction.sent.append(message)
             headers.append(("transaction", self._name_of_transaction()))
@@ -117,6 +113,27 @@ class Session:
         self._log(("send", uid, address))
         self._say("SEND", headers, body)
         return message
+
+    def _headers_of(self, message: Known, *, named: bool) -> list[tuple[str, str]]:
+        headers = [("destination", f"/{message.address}"), ("reliability", LEVELS[message.level]), ("priority", str(message.priority))]
+        headers += [("content-length", str(len(message.body))), ("colour", message.colour)]
+        if message.expires:
+            headers.append(("expires", str(message.expires)))
+        if message.delay:
+            headers.append((self._random.choice(DELAYS), str(message.delay)))
+        if named:
+            headers.append((self._random.choice(DUPLICATE_IDS), message.uid))
+        return headers
+
+    def again(self, message: Known) -> None:
+        """Send it once more, under its name; in a transaction nobody counts on it."""
+        headers = self._headers_of(message, named=True)
+        if self.transaction is not None:
+            headers.append(("transaction", self._name_of_transaction()))
+        else:
+            headers.append(self._asks(lambda: self._auditor.confirmed(message.uid)))
+        self._log(("again", message.uid))
+        self._say("SEND", headers, message.body)
 
     def subscribe(
         self,

@@ -18,6 +18,7 @@ from broker_core.engine.effects import (
     Read,
     ScheduledWanted,
     SweepRetained,
+    TrimDuplicates,
 )
 from broker_core.engine.message import Message
 from broker_core.engine.recovered import Recovered
@@ -127,6 +128,13 @@ class SlowStore:
         await self._pass(self._is_slow())
         await self._inner.discard_scheduled(destination)
         self.counts["schedules discarded"] += 1
+        await self._pass()
+
+    async def trim_duplicates(self, trim: TrimDuplicates) -> None:
+        await self._pass(self._is_slow())
+        before = len(self._inner._tables.duplicates)
+        await self._inner.trim_duplicates(trim)
+        self.counts["names deleted"] += before - len(self._inner._tables.duplicates)
         await self._pass()
 
     async def trim_ledger(self, before: int, octets_max: int) -> int:

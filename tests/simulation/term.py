@@ -25,6 +25,7 @@ from broker_core.stomp.limits import Limits as StompLimits
 from broker_core.stomp.mapping import decode
 
 from .bodies import Bodies
+from .repeating import NAMES_MAX
 from .slow_store import SlowStore
 from .turns import Turns
 from .wire import Wire
@@ -59,6 +60,7 @@ LIMITS = Limits(
     deliveries=9,
     fan_out=2,
     timers=3,
+    duplicate_ids_max=NAMES_MAX,
     scan_rows=3,
     scan_positions=8,
 )
@@ -78,7 +80,7 @@ def eager_reports() -> Iterator[None]:
 class Watched(Engine):
     """Counts, and checks its invariants after flushes."""
 
-    __slots__ = ("bodies", "counts", "flushes", "gone", "host", "log", "turns")
+    __slots__ = ("bodies", "counts", "dropped", "flushes", "gone", "host", "log", "turns")
 
     def __init__(self, engine: Engine, counts: Counter[str], log: Callable[[object], None]) -> None:
         super().__init__(engine.shard)
@@ -86,7 +88,7 @@ class Watched(Engine):
         self.host: Host | None = None
         self.bodies = Bodies()
         self.turns = Turns(counts)
-        self.gone = 0
+        self.gone = self.dropped = 0
 
     def apply(self, command: Command, now: int) -> None:
         self.counts["commands"] += 1
@@ -103,6 +105,8 @@ class Watched(Engine):
         self.gone = self.shard.sends_to_the_gone
         self.counts["portions left for later"] += bool(self.shard.handing)
         self.counts["subscriptions left for later"] += len(self.shard.unserved)
+        self.counts["duplicates dropped"] += self.shard.duplicates.dropped - self.dropped
+        self.dropped = self.shard.duplicates.dropped
         if self.flushes % CHECK_EVERY == 0:
             check(self)
         if effects.commit is not None:

@@ -17,12 +17,13 @@ from broker_core.store import CommitLost
 from broker_core.store.memory import MemoryDatabase
 
 from .audit import RELIABLE, Auditor, Broken
-from .clients import ADDRESSES, QUEUES, Client, Drainer, Founder, Stranger
+from .clients import ADDRESSES, BRIEF, QUEUES, WINDOWS, Client, Drainer, Founder, Stranger
 from .faults import Faults
 from .looks import Looks
 from .loop import VirtualLoop, virtual_time
+from .repeating import Repeater
 from .requests import Requester, Responder
-from .session import DURABLES
+from .session import DURABLES, TOPIC
 from .slow_store import SlowStore
 from .term import SETTINGS, Term, eager_reports
 
@@ -54,6 +55,8 @@ MUST_HAPPEN = (
     "scans",
     "portions left for later",
     "subscriptions left for later",
+    "duplicates dropped",
+    "names deleted",
 )
 
 
@@ -79,6 +82,10 @@ class World:
         self.term: Term | None = None
         self.ended = False
         self._found: set[str] = set()
+        self.named = 0
+        """Messages that were given names."""
+        self._windows: dict[str, int] = {}
+        """The requests for them, by address."""
         self.strangers: list[str] = []
         """What accounts have done to others' subscriptions."""
         self._digest = hashlib.blake2b(digest_size=16)
@@ -112,6 +119,16 @@ class World:
     def found(self, name: str) -> None:
         self._found.add(name)
 
+    def detects(self, address: str) -> bool:
+        """Whether duplicates are detected there by now; an operator is asked for it as soon as he can do it."""
+        if address not in self._windows:
+            if address == TOPIC and not self.founded:
+                return False
+            self._windows[address] = self.database.request("update" if address == TOPIC else "create", address, {"duplicate_window_ms": WINDOWS[address]})
+        answer = self.database.answer(self._windows[address])
+        assert answer is None or answer[0], answer
+        return answer is not None
+
     # -- the life of nodes ----------------------------------------------------------------------------------------------------------------
     async def _serve(self) -> None:
         """Term after term. Whatever ends one but CommitLost is a bug."""
@@ -130,7 +147,7 @@ class World:
     async def play(self) -> None:
         serving = asyncio.create_task(self._serve())
         clients = [Founder(self, "f"), Stranger(self, "e"), *(Client(self, f"c{number}") for number in range(5))]
-        clients += [Requester(self, "q1"), Requester(self, "q2"), Responder(self, "r")]
+        clients += [Requester(self, "q1"), Requester(self, "q2"), Responder(self, "r"), Repeater(self, "n")]
         playing = [asyncio.create_task(client.run()) for client in clients]
         troubling = asyncio.create_task(self.faults.run())
         await self._until(self._has_happened, [serving, troubling, *playing], 3600.0)
@@ -199,6 +216,9 @@ class World:
         if shard.memory:
             remains.append(f"{shard.memory} octets in memory")
         tables = self.database.tables
+        brief = shard.destinations.get(BRIEF)
+        if brief is not None and any(number == brief.number for number, _, _ in tables.duplicates):
+            remains.append(f"names of {BRIEF}")
         if tables.scheduled:
             remains.append(f"{len(tables.scheduled)} rows of the schedule")
         if tables.retained or min(tables.segments, default=segments.current) < segments.current:  # later ones were made ahead of need
