@@ -49,7 +49,9 @@ SORTED = "/queue/torture.sorted"
 """A queue whose consumers all have selectors; together they take everything."""
 RED = Place("red", SORTED, "", {"selector": "colour = 'red'"}, lambda headers: headers["colour"] == "red", alone=True)
 REST = Place("rest", SORTED, "", {"selector": "colour <> 'red'"}, lambda headers: headers["colour"] != "red")
-PLACES = (QUEUE, TASKS, RESULTS, EVERYTHING, HEAVY, SHARED, RED, REST)
+ONCE = Place("once", "/queue/torture.once")
+"""A queue with a duplicate window: producers repeat what is in doubt under its old name."""
+PLACES = (QUEUE, TASKS, RESULTS, EVERYTHING, HEAVY, SHARED, RED, REST, ONCE)
 
 
 def headers_of(message: str) -> dict[str, str]:

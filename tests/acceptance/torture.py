@@ -1,7 +1,8 @@
 """The kill loop: `python -m tests.acceptance.torture --seed N [--short] [--standby]`.
 
 Producers and consumers work on a queue, on a queue whose consumers have selectors, on a topic with durable and shared subscriptions, and on tasks
-whose results are sent within transactions; some messages are delayed. Meanwhile the node is killed 100 times, PostgreSQL 20 times and the node
+whose results are sent within transactions, and on a queue with a duplicate window, whose producer repeats what is in doubt under its name; some
+messages are delayed. Meanwhile the node is killed 100 times, PostgreSQL 20 times and the node
 stopped for 10 s 10 times, at moments that the seed chooses. Then everything is drained and the book of what the clients saw is audited
 (tests.acceptance.book). It prints progress; on failure the seed, the faults, the broken promises and the ends of the logs. Takes about 15
 minutes, `--short` one.
@@ -17,16 +18,21 @@ import time
 from collections import Counter
 from dataclasses import dataclass
 
+from broker_core import control
 from tests.acceptance import faults
 from tests.acceptance.book import Book
-from tests.acceptance.places import EVERYTHING, HEAVY, QUEUE, RED, REST, RESULTS, SHARED, SORTED, TASKS, TOPIC
-from tests.acceptance.traffic import Consumer, Producer, Receiver
+from tests.acceptance.places import EVERYTHING, HEAVY, ONCE, QUEUE, RED, REST, RESULTS, SHARED, SORTED, TASKS, TOPIC
+from tests.acceptance.traffic import Consumer, NamingProducer, Producer, Receiver
 from tests.acceptance.transactors import Transactor
-from tests.support.service import Service
+from tests.support.service import Service, await_true
 
 PACES = ((QUEUE.destination, 250), (QUEUE.destination, 250), (TOPIC, 150), (TASKS.destination, 150), (SORTED, 100))
 """Messages a second of each producer: enough to have hundreds under way at any moment, few enough to keep every one of them in memory."""
-CONSUMERS = (QUEUE, QUEUE, QUEUE, EVERYTHING, HEAVY, SHARED, SHARED, RESULTS, RED, REST, REST)
+NAMING_PACE = 150
+"""The same of the producer that names its messages."""
+DUPLICATE_WINDOW_MS = 600_000
+"""More than any interruption lasts; at its pace a producer names less meanwhile than a destination remembers."""
+CONSUMERS = (QUEUE, QUEUE, QUEUE, EVERYTHING, HEAVY, SHARED, SHARED, RESULTS, RED, REST, REST, ONCE, ONCE)
 """Every second one acknowledges singly, the others cumulatively."""
 TRANSACTORS = 2
 RECOVERY_SECONDS_MAX = 60
@@ -63,6 +69,8 @@ class Torture:
         self.producers = [
             Producer(f"p{number}", ports, self.book, seed, destination=destination, pace=pace) for number, (destination, pace) in enumerate(PACES)
         ]
+        self.naming = NamingProducer("n", ports, self.book, seed, destination=ONCE.destination, pace=NAMING_PACE)
+        self.producers.append(self.naming)
         self.consumers: list[Receiver] = [
             Consumer(f"c{number}", ports, self.book, seed, place=place, individual=number % 2 == 0) for number, place in enumerate(CONSUMERS)
         ]
@@ -75,6 +83,7 @@ class Torture:
 
     def run(self) -> list[str]:
         """The broken promises."""
+        self._open_window()
         for consumer in self.consumers:
             consumer.start()
         for consumer in self.consumers:
@@ -99,6 +108,16 @@ class Torture:
         shown = [*verdict[:40], f"... and {len(verdict) - 40} more"] if len(verdict) > 40 else verdict
         errors = [f"{count} x ERROR {text}" for text, count in Counter(self.book.errors).most_common(10)]
         return "\n".join([f"seed {self.seed}", self.book.progress(), *shown, *errors, "faults:", *self.done[-30:]])
+
+    def _open_window(self) -> None:
+        """As an operator does."""
+        with self.service.database() as connection, connection.cursor() as cursor:
+            address, settings = ONCE.destination[1:], {"duplicate_window_ms": DUPLICATE_WINDOW_MS}
+            request = control.request(cursor, "create", address, settings, requested_by="the kill loop")
+            await_true(lambda: control.answer(cursor, request) is not None, SUBSCRIBE_SECONDS_MAX, "nobody makes the queue with a duplicate window")
+            answer = control.answer(cursor, request)
+        if answer is None or not answer.done:
+            raise Failed(f"there is no queue with a duplicate window: {answer}")
 
     # -- phases ---------------------------------------------------------------------------------------------------------------------
     def _await_confirmation(self, since: float) -> None:
@@ -152,7 +171,7 @@ def torture(seed: int, form: Form, *, standby: bool = False) -> int:
             verdict = run.run()
         except Failed as error:
             verdict = [f"failed: {error}", *run.book.verdict()]
-        print(run.book.progress(), f"longest interruption {run.slowest:.1f} s", flush=True)
+        print(run.book.progress(), f"longest interruption {run.slowest:.1f} s", f"repeated under their names {run.naming.repeated}", flush=True)
         if verdict:
             print(f"FAILED\n{run.evidence(verdict)}\n{service.evidence()}", flush=True)
             return 1

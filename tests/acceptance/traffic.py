@@ -18,8 +18,9 @@ BACKLOG_MAX = 20_000
 BATCH = 10
 """Deliveries per cumulative ACK."""
 PREFETCH = 100
-LEAVE_EVERY, REFUSE_EVERY, LARGE_EVERY = 3_000, 500, 400
-"""One delivery in so many is followed by a sudden end of the connection; one answered NACK; one body is larger than 256 KiB."""
+LEAVE_EVERY, REFUSE_EVERY, LARGE_EVERY, DOUBLED_EVERY = 3_000, 500, 400, 30
+"""One delivery in so many is followed by a sudden end of the connection; one answered NACK; one body is larger than 256 KiB;
+of what has a name, one in so many is sent twice at once."""
 IDLE_SECONDS = 0.2
 SILENCE_SECONDS_MAX = 15
 """A connection on which an answer is due and nothing comes for so long is given up: a stopped node closes no socket."""
@@ -104,7 +105,7 @@ class Producer(Client):
         return not self._unconfirmed and not self._repeat
 
     def work(self, connection: Connection) -> None:
-        self._repeat += [f"{send_id.rpartition('.')[0]}.{int(send_id.rpartition('.')[2]) + 1}" for send_id in self._unconfirmed]
+        self._repeat += [self._again(send_id) for send_id in self._unconfirmed]
         self._unconfirmed.clear()
         heard = time.monotonic()
         while not (self.stopping.is_set() and self.is_done()):
@@ -126,9 +127,18 @@ class Producer(Client):
 
     def _send(self, connection: Connection, send_id: str) -> None:
         self._unconfirmed[send_id] = None
-        headers = send_headers(send_id)
-        self.book.sent(send_id, places_of(self.destination, headers), stream=self.stream, delay_ms=int(headers.get("delay", 0)))
+        headers = self._headers(send_id)
+        if send_id not in self.book.sends:
+            self.book.sent(send_id, places_of(self.destination, headers), stream=self.stream, delay_ms=int(headers.get("delay", 0)))
         connection.send(self.destination, body_of(send_id), headers | {"receipt": send_id})
+
+    def _headers(self, send_id: str) -> dict[str, str]:
+        return send_headers(send_id)
+
+    def _again(self, send_id: str) -> str:
+        """What a message that is in doubt is repeated as."""
+        message, _, attempt = send_id.rpartition(".")
+        return f"{message}.{int(attempt) + 1}"
 
     def _receipts(self, connection: Connection, seconds: float) -> list[str]:
         """Receipts that come within `seconds`, which also sets the pace."""
@@ -143,6 +153,24 @@ class Producer(Client):
             self.book.confirm(confirmed)
             raise
         return confirmed
+
+
+class NamingProducer(Producer):
+    """Gives every message a name for the broker, and repeats what was not confirmed under the same send id: it must be there once."""
+
+    repeated = 0
+
+    def _send(self, connection: Connection, send_id: str) -> None:
+        self.repeated += send_id in self.book.sends
+        super()._send(connection, send_id)
+        if self.chance.random() < 1 / DOUBLED_EVERY:
+            connection.send(self.destination, body_of(send_id), self._headers(send_id))
+
+    def _headers(self, send_id: str) -> dict[str, str]:
+        return super()._headers(send_id) | {"duplicate-id": send_id}
+
+    def _again(self, send_id: str) -> str:
+        return send_id
 
 
 class Receiver(Client):
