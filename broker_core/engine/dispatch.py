@@ -33,7 +33,7 @@ OCTETS_STEP = 8192
 
 def dispatch(shard: Shard, subscription: Subscription) -> None:
     """Serve hungry links in turn."""
-    if subscription.destination.state & Direction.CONSUMERS:
+    if subscription.destination.state & Direction.CONSUMERS or subscription.returning:
         return
     if subscription.wildcard is not None:
         subscription.wildcard.supplied[subscription] = None

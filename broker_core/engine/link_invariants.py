@@ -46,7 +46,7 @@ def check_links(shard: Shard, subscription: Subscription) -> None:
             cursor = subscription.cursor_of(message)
             assert cursor is not None, f"link {number} holds a message of a topic that is gone"
             assert not cursor.durable or cursor.may_have_left(message.position), f"{message.position} of {lane_name(cursor)} left and was not offered"
-    if subscription in shard.unserved:
+    if subscription in shard.unserved or subscription.returning:
         return
     if any(_may_receive(shard, link) and is_eligible(link) for link in subscription.links.values() if link.source is subscription):
         waiting = [lane_name(cursor) for part in subscription.parts() for cursor in deliverable(part)]

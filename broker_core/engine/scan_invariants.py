@@ -77,7 +77,7 @@ def _check_completeness(shard: Shard, scan: Scan) -> None:
 def _check_progress(shard: Shard, selection: Selection) -> None:
     """A link that may receive waits for nothing that is there, and what it waits for is on its way."""
     subscription = selection.subscription
-    if subscription.destination.state & Direction.CONSUMERS or subscription in shard.unserved:
+    if subscription.destination.state & Direction.CONSUMERS or subscription in shard.unserved or subscription.returning:
         return
     for scan in selection.order:
         moves = scan.reading or scan.queued or subscription in shard.unfinished

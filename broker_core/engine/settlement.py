@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import deque
+
 from .accounting import discard_body, forget_failures
 from .commands import Settle
 from .dead import bury, expire
@@ -15,6 +17,9 @@ from .shard import Shard
 from .subscription import Cursor, Subscription
 from .waiting import offer, put_back
 from .wildcard import WildcardSubscription
+
+RETURN_STEPS = 4
+"""What the return of a message weighs: it becomes another object."""
 
 
 def settle(shard: Shard, command: Settle) -> None:
@@ -181,9 +186,57 @@ def come_back(shard: Shard, cursor: Cursor, message: Message) -> None:
 
 
 def release_all(shard: Shard, link: Link) -> None:
-    """The link is gone: all it held comes back, none of it counted as a failure (R9)."""
-    for message in link.unsettled.values():
-        cursor = link.subscription.cursor_of(message)
+    """The link is gone: all it held comes back, none of it counted as a failure (R9); much of it portion by portion."""
+    subscription, held, link.unsettled = link.subscription, link.unsettled, {}
+    batch = shard.batch
+    if len(held) > batch.returns:
+        shard.handing.append(Returning(subscription, list(held.values())))
+        return
+    batch.returns -= len(held)
+    for message in held.values():
+        cursor = subscription.cursor_of(message)
         assert cursor is not None
         come_back(shard, cursor, message)
-    link.unsettled = {}
+
+
+class Returning:
+    """What a link that is gone held, and what was more than one batch has time for. Until it has come back it is reserved, as what a transaction has
+    settled is, and its subscription is not served: what comes back comes before what was never delivered."""
+
+    __slots__ = ("_messages", "_subscription", "octets")
+
+    def __init__(self, subscription: Subscription, messages: list[Message]) -> None:
+        self._subscription = subscription
+        self._messages = deque(messages)
+        self.octets = 0
+        subscription.returning += 1
+        for message in messages:
+            cursor = subscription.cursor_of(message)
+            assert cursor is not None
+            cursor.reserved[message.position] = message
+
+    def proceed(self, shard: Shard, steps: int) -> int:
+        """Do so much. What is left of the steps; 0 or less: they were not enough."""
+        subscription = self._subscription
+        if subscription.number not in shard.subscriptions:
+            self._messages.clear()
+        while self._messages and steps > 0:
+            message = self._messages.popleft()
+            steps -= RETURN_STEPS
+            if unreserve(subscription, message):
+                give_up(shard, subscription, message, Outcome.RELEASED)
+        if not self._messages:
+            subscription.returning -= 1
+            if subscription.number in shard.subscriptions:
+                shard.mark(subscription)
+        return steps
+
+    @property
+    def is_over(self) -> bool:
+        return not self._messages
+
+
+def unreserve(subscription: Subscription, message: Message) -> bool:
+    """False if the subscription ended meanwhile, or its destination did."""
+    cursor = subscription.cursor_of(message)
+    return cursor is not None and cursor.reserved.pop(message.position, None) is message

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from .expiring import Run
     from .fan_out import FanOut, Reminder
     from .paging import Shares
+    from .settlement import Returning
     from .selection import Scan, Selection
 
 Decode = Callable[[Header], Mapping[str, str]]
@@ -53,6 +54,7 @@ class Batch:
         "published",
         "reads",
         "remembered",
+        "returns",
         "room",
         "scheduled",
         "served",
@@ -96,6 +98,8 @@ class Batch:
         self.synchronous = False
         self.pairs = limits.fan_out
         """Copies of published messages that subscriptions may still be given at once."""
+        self.returns = limits.returns
+        """Deliveries of closed links that may still come back at once."""
         self.room = limits.deliveries
         """What may still be handed out."""
         self.looks = limits.looks
@@ -277,8 +281,8 @@ class Shard:
         """Whose selections have more to look at in memory than one flush allows."""
         self.unserved: dict[Subscription, None] = {}
         """Dirty ones that earlier flushes had no room for, the longest waiting first."""
-        self.handing: deque[FanOut | Reminder | Shares] = deque()
-        """What is being handed to many subscriptions, portion by portion; the next to go on first."""
+        self.handing: deque[FanOut | Reminder | Shares | Returning] = deque()
+        """What is being handed to many subscriptions or comes back from closed links, portion by portion; the next to go on first."""
         self.expiry_from = (0, 0)
         """(expiration, sequence) up to which the sweep has looked."""
         self.expiry_upto = 0

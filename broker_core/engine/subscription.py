@@ -234,6 +234,7 @@ class Subscription:
         "number",
         "order",
         "place",
+        "returning",
         "selections",
         "shared",
         "turns",
@@ -286,6 +287,8 @@ class Subscription:
         """Whose member it is."""
         self.dirty = False
         """Something to dispatch in the open batch."""
+        self.returning = 0
+        """Closed links from which messages are still to come back: until then nobody is served."""
         self.draining = False
         """Some link has asked to be drained."""
 

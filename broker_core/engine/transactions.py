@@ -14,13 +14,11 @@ from .address import is_temporary
 from .commands import SEND_OCTETS, Begin, End, Send, Settle, Transacted
 from .effects import Confirmed, Outcome, Refused
 from .link import Transaction
-from .message import Message
 from .placing import obtain
 from .refusal import Refusal
 from .sending import accept, drop, why_not
-from .settlement import acknowledge, feed, give_up
+from .settlement import acknowledge, feed, give_up, unreserve
 from .shard import Shard
-from .subscription import Subscription
 
 
 def begin(shard: Shard, command: Begin) -> None:
@@ -153,7 +151,7 @@ def _why_not_commit(shard: Shard, transaction: Transaction) -> tuple[Refusal | N
 def _commit(shard: Shard, transaction: Transaction) -> None:
     shard.batch.synchronous = True  # R10: a transaction's outcome
     for subscription, outcome, messages in transaction.settles:
-        held = [message for message in messages if _unreserve(subscription, message)]
+        held = [message for message in messages if unreserve(subscription, message)]
         if outcome is Outcome.ACCEPTED:
             acknowledge(shard, subscription, held)
             shard.mark(subscription)  # what was reserved stood in the way of what comes after it
@@ -178,7 +176,7 @@ def roll_back(shard: Shard, transaction: Transaction, outcome: Outcome) -> None:
         discard_body(shard, send.message)
     for subscription, _, messages in transaction.settles:
         for message in messages:
-            if _unreserve(subscription, message):
+            if unreserve(subscription, message):
                 give_up(shard, subscription, message, outcome)
 
 
@@ -197,12 +195,6 @@ def time_out(shard: Shard) -> None:
                 shard.transacted -= transaction.octets
                 roll_back(shard, transaction, Outcome.FAILED)
                 transaction.sends, transaction.settles, transaction.octets = [], [], 0
-
-
-def _unreserve(subscription: Subscription, message: Message) -> bool:
-    """False if the subscription ended meanwhile, or its destination did."""
-    cursor = subscription.cursor_of(message)
-    return cursor is not None and cursor.reserved.pop(message.position, None) is message
 
 
 def _refuse_part(shard: Shard, transaction: Transaction, command: Transacted, refusal: Refusal, detail: str = "") -> None:

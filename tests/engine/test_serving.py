@@ -164,3 +164,45 @@ def test_what_is_alive_of_a_higher_priority_on_disk_comes_first_all_the_same() -
     b.now += 10
     b.apply(c.Attach(1, 1, QUEUE, credit=100))
     assert received(b, until_done(b)) == {1: [*(f"high{number}" for number in range(10)), "low"]}
+
+
+def holding(messages: int, **how) -> Bench:
+    """The consumer of peer 2 holds so many, and five more are in the queue."""
+    made = Bench(slow=True, **how)
+    made.apply(c.Open(2, "guest"), c.Attach(2, 1, QUEUE, credit=messages))
+    send(made, *(f"m{number}" for number in range(messages + 5)))
+    until_done(made)
+    return made
+
+
+def test_what_a_lost_connection_held_comes_back_in_portions_and_before_what_was_never_delivered() -> None:
+    b = holding(200, returns=20, fan_out=80)
+    b.apply(c.Attach(1, 2, QUEUE, credit=1_000), c.PeerLost(2))
+    before, back = len(b.effects), [len(b.cursor().returned)]
+    while b.engine.shard.handing:
+        b.flush()
+        back.append(len(b.cursor().returned) + deliveries(b.effects[-1]))
+    steps = [after - earlier for earlier, after in pairwise(back)]
+    assert max(steps[:-1]) <= 20
+    b.read()
+    came = [output for each in [*b.effects[before:], *until_done(b)] for output in each.outputs if isinstance(output, Delivered)]
+    assert [b.body(m) for output in came for m in output.messages] == [f"m{number}" for number in range(205)]
+    assert [m.redelivered for output in came for m in output.messages] == [True] * 200 + [False] * 5
+
+
+def test_while_it_comes_back_other_queues_are_served() -> None:
+    b = holding(100, returns=10, fan_out=40)
+    b.apply(c.Attach(1, 2, "queue/other", credit=10), c.PeerLost(2))
+    send(b, "now", address="queue/other")
+    b.flush()
+    assert received(b, b.effects[-1:]) == {2: ["now"]}
+    assert b.engine.shard.handing
+
+
+def test_a_queue_that_is_destroyed_meanwhile_leaves_nothing_behind() -> None:
+    b = holding(100, returns=10, fan_out=40)
+    b.apply(c.PeerLost(2))
+    b.flush()
+    b.control("destroy", QUEUE)
+    b.flush()
+    assert (len(b.engine.shard.handing), b.engine.shard.memory) == (0, 0)

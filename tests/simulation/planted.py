@@ -298,7 +298,7 @@ def transaction_torn(plant: Plant) -> None:
 
 def reserved_forgotten(plant: Plant) -> None:
     """What a transaction acknowledged stays reserved when it is rolled back."""
-    plant.put(transactions, "_unreserve", lambda _subscription, _message: False)
+    plant.put(transactions, "unreserve", lambda _subscription, _message: False)
 
 
 def excluded_not_in_the_ledger(plant: Plant) -> None:

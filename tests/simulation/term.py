@@ -59,6 +59,7 @@ LIMITS = Limits(
     looks=20,
     deliveries=9,
     fan_out=2,
+    returns=3,
     timers=3,
     duplicate_ids_max=NAMES_MAX,
     scan_rows=3,
