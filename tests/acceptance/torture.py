@@ -18,13 +18,13 @@ import time
 from collections import Counter
 from dataclasses import dataclass
 
-from broker_core import control
 from tests.acceptance import faults
 from tests.acceptance.book import Book
 from tests.acceptance.places import EVERYTHING, HEAVY, ONCE, QUEUE, RED, REST, RESULTS, SHARED, SORTED, TASKS, TOPIC
 from tests.acceptance.traffic import Consumer, NamingProducer, Producer, Receiver
 from tests.acceptance.transactors import Transactor
-from tests.support.service import Service, await_true
+from tests.acceptance.windows import open_window
+from tests.support.service import Service
 
 PACES = ((QUEUE.destination, 250), (QUEUE.destination, 250), (TOPIC, 150), (TASKS.destination, 150), (SORTED, 100))
 """Messages a second of each producer: enough to have hundreds under way at any moment, few enough to keep every one of them in memory."""
@@ -83,7 +83,7 @@ class Torture:
 
     def run(self) -> list[str]:
         """The broken promises."""
-        self._open_window()
+        open_window(self.service, ONCE.destination[1:], DUPLICATE_WINDOW_MS)
         for consumer in self.consumers:
             consumer.start()
         for consumer in self.consumers:
@@ -108,16 +108,6 @@ class Torture:
         shown = [*verdict[:40], f"... and {len(verdict) - 40} more"] if len(verdict) > 40 else verdict
         errors = [f"{count} x ERROR {text}" for text, count in Counter(self.book.errors).most_common(10)]
         return "\n".join([f"seed {self.seed}", self.book.progress(), *shown, *errors, "faults:", *self.done[-30:]])
-
-    def _open_window(self) -> None:
-        """As an operator does."""
-        with self.service.database() as connection, connection.cursor() as cursor:
-            address, settings = ONCE.destination[1:], {"duplicate_window_ms": DUPLICATE_WINDOW_MS}
-            request = control.request(cursor, "create", address, settings, requested_by="the kill loop")
-            await_true(lambda: control.answer(cursor, request) is not None, SUBSCRIBE_SECONDS_MAX, "nobody makes the queue with a duplicate window")
-            answer = control.answer(cursor, request)
-        if answer is None or not answer.done:
-            raise Failed(f"there is no queue with a duplicate window: {answer}")
 
     # -- phases ---------------------------------------------------------------------------------------------------------------------
     def _await_confirmation(self, since: float) -> None:
