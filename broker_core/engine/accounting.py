@@ -105,20 +105,29 @@ def correct_octets(destination: Destination) -> None:
 
 def empty(shard: Shard, cursor: Cursor) -> None:
     """Nothing is left in it, for good; timers and reads that still name it find everything settled."""
-    if cursor.index >= VOLATILE:
-        for message in [*waiting(cursor), *cursor.reserved.values()]:
+    discard_waiting(shard, cursor)
+    if not cursor.stored:
+        for message in cursor.reserved.values():
             discard_body(shard, message)
-        for body in bodies_behind(cursor):
-            discard(shard, body)
-    shard.memory -= cursor.octets
-    cursor.octets = 0
-    for kept in (cursor.ready, cursor.gone, cursor.returned, cursor.lowest, cursor.missing, cursor.delayed, cursor.failures, cursor.reserved):
-        kept.clear()
-    cursor.stale = 0
+    cursor.reserved.clear()
+    cursor.failures.clear()
     cursor.accepted = []
     shard.batch.settling.pop(cursor, None)
     if cursor.lane.tail:
         cursor.progress.settle(0, cursor.lane.tail - 1)
+
+
+def discard_waiting(shard: Shard, cursor: Cursor) -> None:
+    """Nothing waits in it any more; whether it is settled is the caller's affair."""
+    if not cursor.stored:
+        for message in waiting(cursor):
+            discard_body(shard, message)
+        for body in bodies_behind(cursor):
+            discard(shard, body)
+    shard.memory -= cursor.octets
+    cursor.octets = cursor.stale = 0
+    for kept in (cursor.ready, cursor.gone, cursor.returned, cursor.lowest, cursor.missing, cursor.delayed):
+        kept.clear()
 
 
 def forget_delayed(shard: Shard, destination: Destination) -> None:

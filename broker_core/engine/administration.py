@@ -7,7 +7,7 @@ from dataclasses import replace
 from itertools import islice
 from typing import Any
 
-from .accounting import discard, discard_body, forget_delayed
+from .accounting import discard_body, discard_waiting, forget_delayed
 from .address import DEAD_MESSAGE_QUEUE, is_reserved, is_valid
 from .commands import Control, Direction
 from .destination import Destination, Settings
@@ -16,7 +16,6 @@ from .effects import DestinationDestroyed, Detached, Outcome
 from .matching import part, topic_destroyed
 from .message import VOLATILE, Message
 from .expiring import sweep_expired
-from .keeping import bodies_behind
 from .placing import create, define, why_no_members
 from .refusal import Refusal
 from .registering import forget
@@ -27,7 +26,6 @@ from .subscribing import end
 from .subscription import Cursor, Subscription
 from .temporary import end_temporary
 from .topics import leave_out
-from .waiting import waiting
 
 PURGE_UNSEEN = 1_000
 """A purge takes what has come since the operator looked, but not more than he saw and so many."""
@@ -145,20 +143,7 @@ def _purge_cursor(shard: Shard, cursor: Cursor) -> int:
     subscription = cursor.subscription
     held = [message for message in subscription.delivered() if message.header.lane == cursor.index]
     kept = sorted([*(m.position for m in held), *cursor.reserved, *cursor.accepted])
-    if not cursor.stored:
-        for message in waiting(cursor):
-            discard_body(shard, message)
-        for body in bodies_behind(cursor):
-            discard(shard, body)
-    shard.memory -= cursor.octets
-    cursor.octets = 0
-    cursor.ready.clear()
-    cursor.returned.clear()
-    cursor.lowest.clear()
-    cursor.missing.clear()
-    cursor.delayed.clear()
-    cursor.gone.clear()
-    cursor.stale = 0
+    discard_waiting(shard, cursor)
     cursor.loaded = tail
     for scan in cursor.scans:
         abandon(shard, scan)

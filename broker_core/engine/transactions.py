@@ -110,7 +110,6 @@ def end(shard: Shard, command: End) -> None:
     if transaction is None:
         _refuse(shard, command, Refusal.NO_SUCH_TRANSACTION)
         return
-    shard.transacted -= transaction.octets
     if not command.commit:
         roll_back(shard, transaction, Outcome.FAILED)
         _confirm(shard, command)
@@ -150,6 +149,7 @@ def _why_not_commit(shard: Shard, transaction: Transaction) -> tuple[Refusal | N
 
 def _commit(shard: Shard, transaction: Transaction) -> None:
     shard.batch.synchronous = True  # R10: a transaction's outcome
+    shard.transacted -= transaction.octets
     for subscription, outcome, messages in transaction.settles:
         held = [message for message in messages if unreserve(subscription, message)]
         if outcome is Outcome.ACCEPTED:
@@ -172,6 +172,7 @@ def _commit(shard: Shard, transaction: Transaction) -> None:
 
 def roll_back(shard: Shard, transaction: Transaction, outcome: Outcome) -> None:
     """`outcome`: FAILED if the client rolled back, RELEASED if it is gone: that is no failure of the message."""
+    shard.transacted -= transaction.octets
     for send in transaction.sends:
         discard_body(shard, send.message)
     for subscription, _, messages in transaction.settles:
@@ -183,7 +184,6 @@ def roll_back(shard: Shard, transaction: Transaction, outcome: Outcome) -> None:
 def roll_back_all(shard: Shard, transactions: Iterable[Transaction]) -> None:
     """Their peer is gone."""
     for transaction in transactions:
-        shard.transacted -= transaction.octets
         roll_back(shard, transaction, Outcome.RELEASED)
 
 
@@ -192,7 +192,6 @@ def time_out(shard: Shard) -> None:
     for peer in shard.peers.values():
         for transaction in peer.transactions.values():
             if transaction.ends_at <= shard.now:
-                shard.transacted -= transaction.octets
                 roll_back(shard, transaction, Outcome.FAILED)
                 transaction.sends, transaction.settles, transaction.octets = [], [], 0
 
