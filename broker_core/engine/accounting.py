@@ -125,8 +125,8 @@ def discard_waiting(shard: Shard, cursor: Cursor) -> None:
         for body in bodies_behind(cursor):
             discard(shard, body)
     shard.memory -= cursor.octets
-    cursor.octets = cursor.stale = 0
-    for kept in (cursor.ready, cursor.gone, cursor.returned, cursor.lowest, cursor.missing, cursor.delayed):
+    cursor.octets = cursor.aside_octets = cursor.stale = 0
+    for kept in (cursor.ready, cursor.gone, cursor.returned, cursor.lowest, cursor.missing, cursor.delayed, cursor.aside):
         kept.clear()
 
 

@@ -16,6 +16,7 @@ from .effects import DestinationDestroyed, Detached, Outcome
 from .matching import part, topic_destroyed
 from .message import VOLATILE, Message
 from .expiring import sweep_expired
+from .grouping import forget_aside, forget_groups
 from .placing import create, define, why_no_members
 from .refusal import Refusal
 from .registering import forget
@@ -144,6 +145,7 @@ def _purge_cursor(shard: Shard, cursor: Cursor) -> int:
     held = [message for message in subscription.delivered() if message.header.lane == cursor.index]
     kept = sorted([*(m.position for m in held), *cursor.reserved, *cursor.accepted])
     discard_waiting(shard, cursor)
+    forget_aside(cursor)
     cursor.loaded = tail
     for scan in cursor.scans:
         abandon(shard, scan)
@@ -209,6 +211,7 @@ def destroy(shard: Shard, destination: Destination) -> None:
             cursor.reserved.clear()
             shard.batch.settling.pop(cursor, None)
             _purge_cursor(shard, cursor)
+        forget_groups(shard, subscription)
         forget(shard, subscription)
     if destination.owner is not None:
         end_temporary(shard, destination)

@@ -132,4 +132,5 @@ def _dead_header(shard: Shard, address: str, message: Message, outcome: Outcome,
         message_id=shard.message_id(message),
         client_id=header.client_id,
         annotations=json.dumps(added, ensure_ascii=False, separators=(",", ":")),
+        group=header.group,
     )

@@ -1,34 +1,31 @@
 """Handing messages to links: highest priority first, each lane in order, links in turn, each within its credit and octets.
 
-Links that take whatever comes are served from the subscription's cursors, those with a filter of their own from their selection's scans.
+Links that take whatever comes are served from the subscription's cursors, those with a filter of their own from their selection's scans. Where there
+are message groups group_dispatch.py says who is served what.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from heapq import heappop
 from typing import Any
 
 from .commands import Direction
-from .dead import expire, expire_found
-from .effects import Delivered, Drained
+from .delivering import deliver, room_of
+from .effects import Drained
 from .eligibility import is_eligible, step_back
+from .group_dispatch import serve_owners, serve_with_groups
 from .keeping import refill
 from .link import Link, Tier
-from .message import Header, Message, Reliability, StoredBody
-from .scanning import foremost, head, look, remove
+from .scanning import foremost, look
 from .selection import Scan, Selection
 from .settlement import acknowledge
 from .shard import Shard
 from .subscription import Cursor, Subscription
-from .waiting import forget_stale, withdraw
 from .wildcard import WildcardSubscription
 
 
 ALL = 1 << 30
 """Messages: what there is."""
-OCTETS_STEP = 8192
-"""That take as long to write as another message."""
 
 
 def dispatch(shard: Shard, subscription: Subscription) -> None:
@@ -40,8 +37,11 @@ def dispatch(shard: Shard, subscription: Subscription) -> None:
         subscription.destination.idle_since = shard.now
         shard.mark(subscription.wildcard)
         return
+    if subscription.owners is not None:
+        _dispatch_groups(shard, subscription)
+        return
     if subscription.selections:
-        _dispatch_among(shard, subscription)
+        _dispatch_among(shard, subscription, _serve)
         return
     while True:
         filled = bool(shard.keeping) and refill(shard, subscription)
@@ -51,7 +51,20 @@ def dispatch(shard: Shard, subscription: Subscription) -> None:
             return
 
 
-def _dispatch_among(shard: Shard, subscription: Subscription) -> None:
+def _dispatch_groups(shard: Shard, subscription: Subscription) -> None:
+    """The same if there are message groups: what their owners take of what was set aside makes room for more."""
+    outputs = shard.batch.outputs
+    while True:
+        before = len(outputs)
+        filled = bool(shard.keeping) and refill(shard, subscription)
+        serve_owners(shard, subscription)
+        _dispatch_among(shard, subscription, serve_with_groups)
+        moved = serve_owners(shard, subscription)
+        if not (moved or filled or len(outputs) > before) or shard.batch.room <= 0:
+            return
+
+
+def _dispatch_among(shard: Shard, subscription: Subscription, serve: Callable[[Shard, Tier], None]) -> None:
     """The same if some of the links are selective."""
     outputs = shard.batch.outputs
     satisfied: list[Tier] = []
@@ -60,7 +73,7 @@ def _dispatch_among(shard: Shard, subscription: Subscription) -> None:
         before = len(outputs)
         if tier and isinstance(tier.source, Selection):
             look(shard, tier.source)
-        _serve(shard, tier)
+        serve(shard, tier)
         if len(outputs) > before and (above is None or above.priority != tier.priority):
             satisfied.append(tier)
         above = tier
@@ -81,24 +94,15 @@ def _serve(shard: Shard, hungry: Tier) -> None:
             share = -(-cursor.deliverable // turns) if turns > 1 else ALL
         turns -= 1
         link = hungry.popleft()
-        room = _room(shard, link)
+        room = room_of(shard, link)
         if room > 0:
             room = room if room < batch.room else batch.room  # noqa: FURB136  # min() costs three times as much, per message
-            _deliver(shard, link, cursor, share if share < room else room)  # noqa: FURB136
-            room = _room(shard, link)
+            deliver(shard, link, cursor, share if share < room else room)  # noqa: FURB136
+            room = room_of(shard, link)
         if room > 0:
             hungry.append(link)
         else:
             link.hungry = False
-
-
-def _room(shard: Shard, link: Link) -> int:
-    """How many messages the link may receive: within credit, octets (R16) and the cap on unsettled deliveries (R20), if it is still there."""
-    limits = shard.limits
-    if link.octets >= limits.link_octets or link.peer.stopped or link.number not in shard.links:
-        return 0
-    room = limits.link_unsettled - len(link.unsettled)
-    return room if room < link.credit else link.credit  # noqa: FURB136  # as above
 
 
 def _first_of(source: Subscription | Selection) -> Callable[[Shard, Any], Cursor | Scan | None]:
@@ -148,120 +152,6 @@ def _of_members(shard: Shard, subscription: WildcardSubscription) -> Cursor | No
     return None
 
 
-def _deliver(shard: Shard, link: Link, place: Cursor | Scan, count: int) -> None:
-    """Up to `count` messages from there to the link, stopping when its octets are full."""
-    if place.__class__ is Cursor:
-        cursor, messages = place, _take(shard, link, place, count)
-    else:
-        cursor, messages = place.cursor, _take_found(shard, link, place, count)  # type: ignore[union-attr,arg-type]
-    if not messages:
-        return
-    first_tag = link.tag + 1
-    link.tag += len(messages)
-    link.credit -= len(messages)
-    shard.batch.outputs.append(Delivered(link.peer.number, link.number, first_tag, messages))
-    if cursor.durable:
-        _offer(shard, link, cursor, messages, ahead=place is not cursor)
-    if len(messages) == 1:
-        link.unsettled[first_tag] = messages[0]
-    else:
-        link.unsettled.update(zip(range(first_tag, link.tag + 1), messages, strict=True))
-    if link.presettled:
-        # A large body leaves chunk by chunk: whoever streams it settles it when the last one has left, as until then it must stay in the store.
-        shard.presettled.append((link, [tag for tag, m in enumerate(messages, first_tag) if m.body.__class__ is not StoredBody]))
-
-
-def _take(shard: Shard, link: Link, cursor: Cursor, count: int) -> list[Message]:
-    messages: list[Message] = []
-    ready, returned, gone, now = cursor.ready, cursor.returned, cursor.gone, shard.now
-    room = shard.limits.link_octets - link.octets
-    octets = freed = expiration = 0
-    header: Header | None = None
-    while count and octets < room and (returned or ready):
-        if returned:
-            position = heappop(cursor.lowest)
-            if position not in returned:
-                continue
-            message = returned.pop(position)
-        elif cursor.missing:
-            break
-        else:
-            message = ready.popleft()
-            if gone and message.position in gone:
-                del gone[message.position]
-                cursor.stale -= 1
-                freed += message.size
-                continue
-        size = message.size
-        freed += size
-        if message.header is not header:  # neighbours share it, mostly
-            header = message.header
-            expiration = header.expiration
-            if header.reliability == Reliability.ASSURED:
-                shard.batch.synchronous = True
-        if expiration and expiration <= now:
-            expire(shard, cursor, message)
-            if shard.batch.room <= 0:
-                break
-            continue
-        messages.append(message)
-        octets += size
-        count -= 1
-    cursor.octets -= freed
-    shard.memory -= freed
-    link.octets += octets
-    shard.batch.room -= len(messages) + octets // OCTETS_STEP
-    if cursor.stale:
-        forget_stale(shard, cursor)
-    return messages
-
-
-def _take_found(shard: Shard, link: Link, scan: Scan, count: int) -> list[Message]:
-    """The same from a scan's candidates: the messages leave the middle of their lane."""
-    messages: list[Message] = []
-    cursor, now = scan.cursor, shard.now
-    room = shard.limits.link_octets - link.octets
-    octets = 0
-    while count and octets < room and (message := head(shard, scan)) is not None and message.body is not None:
-        remove(shard, scan, message.position)
-        if 0 < message.header.expiration <= now:
-            expire_found(shard, cursor, message)
-            if shard.batch.room <= 0:
-                break
-            continue
-        withdraw(shard, cursor, message)
-        if message.header.reliability == Reliability.ASSURED:
-            shard.batch.synchronous = True
-        messages.append(message)
-        octets += message.size
-        count -= 1
-    link.octets += octets
-    shard.batch.room -= len(messages) + octets // OCTETS_STEP
-    return messages
-
-
-def _offer(shard: Shard, link: Link, cursor: Cursor, messages: list[Message], *, ahead: bool) -> None:
-    """Durable before the messages leave (R9): what may have left is flagged when it is delivered again. `ahead` of their turn: each by itself."""
-    subscription, index = cursor.subscription.number, cursor.index
-    before = len(shard.batch.offered)
-    first = last = messages[0].position
-    if len(messages) > 1 and (last := messages[-1].position) - first + 1 != len(messages):
-        previous = first
-        for message in messages[1:]:
-            if message.position != previous + 1:
-                shard.batch.offered.append((subscription, index, first, previous, link.number))
-                first = message.position
-            previous = message.position
-    shard.batch.offered.append((subscription, index, first, last, link.number))
-    if ahead:
-        for _, _, low, high, _ in shard.batch.offered[before:]:
-            cursor.offer_ahead(low, high)
-        shard.change(cursor)
-    elif last > cursor.offered:
-        cursor.offered = last
-        shard.change(cursor)
-
-
 def settle_presettled(shard: Shard) -> None:
     """What was sent on presettled links has left: acknowledge for the client (checklist item 58). Credit and octets come back at once."""
     left, shard.left = shard.left, []
@@ -271,7 +161,7 @@ def settle_presettled(shard: Shard) -> None:
             link.octets -= acknowledge(shard, link.subscription, messages)
             if link.replenish:
                 link.credit += len(messages)
-            if not link.hungry and _room(shard, link) > 0:
+            if not link.hungry and room_of(shard, link) > 0:
                 link.hungry = True
                 link.tier.append(link)
             shard.mark(link.subscription)
@@ -280,6 +170,7 @@ def settle_presettled(shard: Shard) -> None:
 def drain(shard: Shard, link: Link) -> None:
     """The peer wants to know when nothing more can come: its remaining credit lapses (AMQP 2.6.7)."""
     source = link.source
-    if link.credit == 0 or not is_eligible(link) or (_first_of(source)(shard, source) is None and not source.is_reading):
+    waits = link.subscription.owners is None and _first_of(source)(shard, source) is not None  # of groups it has been dealt all that is for it
+    if link.credit == 0 or not is_eligible(link) or not (waits or source.is_reading):
         link.credit, link.drain = 0, False
         shard.batch.outputs.append(Drained(link.peer.number, link.number))

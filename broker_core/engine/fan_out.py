@@ -174,6 +174,8 @@ def give(shard: Shard, subscription: Subscription, work: Work) -> None:
         if progress.is_settled(position) or position in cursor.gone:
             pass  # it has expired
         elif has_room(shard, cursor, message.size):
+            if message.header.group is not None:
+                subscription.meet_groups()
             cursor.ready.append(message)
             cursor.octets += message.size
             shard.memory += message.size

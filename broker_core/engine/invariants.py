@@ -13,6 +13,7 @@ from .duplicate_invariants import check_duplicates
 from .effects import PageWanted
 from .engine import Engine
 from .fan_out import Reminder
+from .group_invariants import check_groups
 from .link_invariants import check_browsers, check_links, check_peers, lane_name
 from .message import VOLATILE, Message
 from .paging import Shares
@@ -39,6 +40,7 @@ def check(engine: Engine) -> None:
     memory = sum(octets for _, _, octets in shard.reading.values()) + shard.schedule.memory
     memory += sum(browser.octets for browser in shard.browsing.browsers.values())
     waiting = _waiting(shard)
+    owned = 0
     for destination in shard.destinations.values():
         assert shard.numbered.get(destination.number) is destination, f"{destination.address} is not the destination of its number"
         check_temporary(shard, destination)
@@ -49,6 +51,7 @@ def check(engine: Engine) -> None:
             if subscription.wildcard is None:
                 check_links(shard, subscription)
             memory += check_selections(shard, subscription)
+            owned += check_groups(shard, subscription)
             for cursor in subscription.order:
                 places = _check_places(cursor)
                 _check_progress(cursor)
@@ -62,6 +65,7 @@ def check(engine: Engine) -> None:
         assert all(s.place == place for place, s in enumerate(destination.subscriptions)), f"subscriptions of {destination.address} are out of place"
         _check_octets(destination, known, complete)
     memory += check_lanes(shard) + sum(handing.octets for handing in shard.handing)
+    assert shard.owned == owned, f"{shard.owned} groups are said to be owned, it is {owned}"
     assert shard.memory == memory, f"memory is said to hold {shard.memory} octets, it holds {memory}"
     _check_readers(shard)
     check_schedule(shard)
@@ -81,6 +85,7 @@ def _places(cursor: Cursor) -> Iterator[tuple[str, Message]]:
     yield from (("returned", message) for message in cursor.returned.values())
     yield from (("missing", message) for message in cursor.missing.values())
     yield from (("delayed", message) for message in cursor.delayed.values())
+    yield from (("aside", message) for message in cursor.aside.values())
     yield from (("reserved", message) for message in cursor.reserved.values())
     yield from (("outstanding", message) for message in cursor.subscription.delivered() if message.header.lane == cursor.index)
 
@@ -97,7 +102,7 @@ def _check_places(cursor: Cursor) -> dict[int, Message]:
         assert not progress.is_settled(position), f"position {position} of {name} is settled and {place}"
         assert position < cursor.frontier or position in cursor.gone or place == "ready", f"position {position} of {name} is {place} and not gone"
         assert message.header.lane == cursor.index, f"position {position} of {name} is a message of lane {message.header.lane}"
-        assert message.body is not None or place not in ("ready", "returned"), f"position {position} of {name} is {place} without its body"
+        assert message.body is not None or place not in ("ready", "returned", "aside"), f"position {position} of {name} is {place} without its body"
         places[position] = place
         found[position] = message
     ranges = progress.unsettled(progress.floor, cursor.loaded - 1)
@@ -105,7 +110,7 @@ def _check_places(cursor: Cursor) -> dict[int, Message]:
     lost += [position for position in cursor.gone if not progress.is_settled(position) and position not in places]
     assert not lost, f"unsettled positions {lost} of {name} are nowhere"
     _check_gone(cursor)
-    octets = sum(message.size for message in cursor.ready) + sum(message.size for message in cursor.returned.values())
+    octets = sum(message.size for message in [*cursor.ready, *cursor.returned.values(), *cursor.aside.values()])
     assert cursor.octets == octets, f"{name} is said to hold {cursor.octets} octets, it holds {octets}"
     assert not cursor.accepted, f"acknowledgements of {name} were left behind: {cursor.accepted}"
     assert not [p for p in cursor.failures if progress.is_settled(p)], f"{name} remembers failures of settled messages"

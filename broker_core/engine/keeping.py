@@ -64,6 +64,8 @@ def _take(shard: Shard, cursor: Cursor) -> bool:
         message = lane.kept.get(position)
         if message is not None and not is_settled(position) and position not in gone:
             ready.append(message)
+            if message.header.group is not None:
+                cursor.subscription.meet_groups()
             cursor.octets += message.size
             shard.memory += message.size
         position += 1

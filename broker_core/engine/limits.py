@@ -51,6 +51,10 @@ class Limits:
     """Different patterns that wildcard subscriptions have. A new topic is compared with each: 1 ms; a new pattern with each topic: 50 ms for 50,000."""
     subscription_inactive_ms: int = 0
     """A durable subscription without a consumer for so long is ended; 0: none ever is."""
+    subscription_groups_max: int = 16_384
+    """Message groups of one queue or shared subscription that have an owner of their own; further ones share owners. About 0.3 KiB each: 5 MiB."""
+    groups_max: int = 262_144
+    """The same of all together: 80 MiB."""
     temporaries_max: int = 1_000
     """Temporary destinations of one peer, about 5 KiB each with its consumer: 5 MiB a peer. Those of all peers count towards `destinations_max`."""
     settings: Settings = DEFAULTS

@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from enum import IntEnum
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from .message_group import MessageGroup
 
 PRIORITIES = 10
 """JMS 3.4.10: priorities 0 to 9."""
@@ -56,6 +60,8 @@ class Header:
     """Ms from the send until the message may be delivered (JMS 2.0, 7.9); 0 once it may."""
     duplicate_id: str = ""
     """The sender's own name for the message, by which a second sending of it is known; empty: none (see duplicates)."""
+    group: MessageGroup | None = None
+    """Of a row: only once `message_group.recognize` has looked."""
     lane: int = 0
     """Derived: the lane index of (priority, reliability)."""
     twin: Header | None = None

@@ -15,6 +15,7 @@ from .accounting import let_go
 from .commands import PageLoaded
 from .effects import PageWanted, PositionsWanted
 from .message import Message
+from .message_group import recognize
 from .shard import Shard
 from .subscription import Cursor, Subscription
 from .waiting import forget_gone, put_back
@@ -110,6 +111,7 @@ def loaded(shard: Shard, cursor: Cursor, read: PageWanted | PositionsWanted, com
     if cursor.lane.page is read:
         cursor.lane.page = None
     joined = shard.joined.pop(read.read, [])
+    recognize(shard, command.messages)
     if joined:
         shares = Shares(shard, read, command, [cursor, *joined])
         shard.batch.pairs = shares.proceed(shard, max(shard.batch.pairs, 1))
@@ -170,6 +172,8 @@ def _take_page(shard: Shard, cursor: Cursor, read: PageWanted, command: PageLoad
             cursor.ready.append(as_placed(cursor, message))
             message.holders += together
         octets += message.size
+        if message.header.group is not None:
+            cursor.subscription.meet_groups()
     cursor.octets += octets
     shard.memory += octets
     cursor.loaded = max(cursor.loaded, read.upto + 1 if command.complete else command.messages[-1].position + 1)

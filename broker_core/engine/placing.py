@@ -99,6 +99,9 @@ def place(shard: Shard, destination: Destination, message: Message, *, copied: b
             batch.messages.append(message)
         if header.reliability == Reliability.ASSURED:
             batch.synchronous = True
+    if header.group is not None:
+        for subscription in destination.receivers:
+            subscription.meet_groups()
     for subscription in destination.receivers:  # of a topic there are none: who takes it is fed by topics.publish
         if not subscription.dirty:
             subscription.dirty = True

@@ -105,6 +105,7 @@ def _heads(cursor: Cursor) -> Iterator[Message]:
     """The first of each place where messages wait."""
     yield from islice(cursor.missing.values(), 1)
     yield from islice(cursor.delayed.values(), 1)
+    yield from islice(cursor.aside.values(), 1)
     yield from islice(cursor.ready, 1)
     if not cursor.ready and cursor.lane.keeps(cursor.horizon):
         low, _ = next(cursor.progress.unsettled(cursor.horizon, cursor.lane.tail - 1), (0, 0))

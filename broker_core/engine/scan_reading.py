@@ -10,6 +10,7 @@ from .commands import Direction, PageLoaded
 from .effects import PageWanted, PositionsWanted
 from .link import Tier
 from .message import Message
+from .message_group import recognize
 from .paging import as_placed, found_missing
 from .scanning import count, head, make_room, matches, remove
 from .selection import Scan, Selection
@@ -32,7 +33,10 @@ def want(shard: Shard, subscription: Subscription) -> None:
 def _want(shard: Shard, selection: Selection, tier: Tier) -> None:
     for scan in selection.order:
         message = head(shard, scan)
-        if message is not None and message.body is not None:  # a later tier took what stood before it
+        if selection.subscription.owners is not None and (scan.unseen or (message is not None and message.body is not None)):
+            if scan.unseen:  # which may come before it; else its owner has no room
+                shard.unfinished[selection.subscription] = None
+        elif message is not None and message.body is not None:  # a later tier took what stood before it
             shard.unfinished[selection.subscription] = None
         elif scan.reading:
             continue
@@ -115,12 +119,15 @@ def loaded(shard: Shard, scan: Scan, read: PageWanted | PositionsWanted, command
 
 def _take_page(shard: Shard, scan: Scan, read: PageWanted, command: PageLoaded) -> None:
     cursor = scan.cursor
+    recognize(shard, command.messages)
     for message in command.messages:
         position = message.position
         if position < scan.at:
             continue
         scan.at = position
         as_placed(cursor, message)
+        if message.header.group is not None:
+            cursor.subscription.meet_groups()
         if cursor.holds(message) and matches(shard, scan.selection, message) and not make_room(shard, scan, message):
             return
     scan.at = max(scan.at, read.upto + 1 if command.complete else command.messages[-1].position + 1)

@@ -78,10 +78,13 @@ def look(shard: Shard, selection: Selection) -> None:
 
 def _look_again(shard: Shard, scan: Scan) -> None:
     unseen, cursor = scan.unseen, scan.cursor
+    grouped = cursor.subscription.owners is not None  # then nothing leaves before it (group_dispatch.py); it is in memory anyway
     while unseen and shard.batch.looks > 0:
         message = unseen[0]
         if cursor.holds(message) and matches(shard, scan.selection, message) and not make_room(shard, scan, message):
-            return
+            if not grouped:
+                return
+            _add(shard, scan, message, anyway=True)
         unseen.popleft()
 
 
@@ -124,15 +127,16 @@ def matches(shard: Shard, selection: Selection, message: Message) -> bool:
 
 
 # -- candidates -----------------------------------------------------------------------------------------------------------------------
-def _add(shard: Shard, scan: Scan, message: Message) -> bool:
-    """A candidate more, if there is room."""
+def _add(shard: Shard, scan: Scan, message: Message, *, anyway: bool = False) -> bool:
+    """A candidate more, if there is room, or `anyway`."""
     limits = shard.limits
     octets = message.size if message.body is not None else len(message.header.octets)
     known = scan.found.get(message.position)
     if known is not None:
         count(shard, scan, -known[1])
-    elif len(scan.found) >= limits.page_rows or (
-        scan.found and (scan.octets + octets > limits.page_octets or shard.memory + octets > limits.memory_octets)
+    elif not anyway and (
+        len(scan.found) >= limits.page_rows
+        or (scan.found and (scan.octets + octets > limits.page_octets or shard.memory + octets > limits.memory_octets))
     ):
         return False
     else:

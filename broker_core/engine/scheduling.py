@@ -12,6 +12,7 @@ from .commands import PageLoaded
 from .destination import Destination
 from .effects import DiscardScheduled, ScheduledWanted
 from .message import VOLATILE, Message, Reliability
+from .message_group import recognize
 from .paging import allowance
 from .placing import has_room_for_volatile, place
 from .schedule import LAST, octets_of
@@ -131,6 +132,7 @@ def next_deadline(shard: Shard) -> int | None:
 def scheduled_loaded(shard: Shard, command: PageLoaded) -> None:
     """The answer to a ScheduledWanted."""
     waiting, before = shard.schedule, shard.schedule.memory
+    recognize(shard, command.messages)
     waiting.take(command.messages, command.complete, shard.numbered.__contains__)
     if waiting.near:
         _bound(shard)

@@ -91,4 +91,5 @@ class Selection:
     @property
     def is_idle(self) -> bool:
         """Nothing to deliver, nothing to look at."""
-        return not self.subscription.draining and not any(scan.found or scan.unseen or scan.is_behind for scan in self.order)
+        subscription = self.subscription
+        return not subscription.draining and subscription.owners is None and not any(scan.found or scan.unseen or scan.is_behind for scan in self.order)

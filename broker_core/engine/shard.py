@@ -188,6 +188,7 @@ class Shard:
         "named",
         "now",
         "numbered",
+        "owned",
         "patterns",
         "peers",
         "pinned",
@@ -242,6 +243,8 @@ class Shard:
         self.keeping: dict[Lane, None] = {}
         """Lanes that keep messages or large bodies for subscriptions that are behind."""
         self.links: dict[int, Link] = {}
+        self.owned = 0
+        """Message groups that have an owner of their own, in all subscriptions together."""
         self.browsing = Browsing()
         self.pinned: dict[LaneKey, dict[int, int]] = {}
         """Positions of stored messages whose large bodies are on their way to browsers, and to how many."""

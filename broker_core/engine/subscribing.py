@@ -13,6 +13,7 @@ from .destination import Destination
 from .dispatch import settle_presettled
 from .eligibility import admit, dismiss
 from .effects import Confirmed, Refused, SubscriptionDestroyed
+from .grouping import disown, disown_ineligible
 from .link import Link, Peer
 from .matching import begin_wildcard, end_wildcard, forget_unused, matches_of, part
 from .pattern import has_wildcards, problem
@@ -52,6 +53,8 @@ def attach(shard: Shard, command: Attach) -> None:
     if command.wanted and not is_topic(command.address):
         join(link, command.wanted)
     admit(subscription, link)
+    if link.exclusive:
+        disown_ineligible(shard, subscription)
     shard.watched[destination] = None
     feed(shard, link)
     if command.token is not None:
@@ -115,6 +118,7 @@ def close(shard: Shard, link: Link) -> None:
     if link.presettled:
         settle_presettled(shard)
     release_all(shard, link)
+    disown(shard, subscription, link)
     destination = subscription.destination
     shard.watched[destination] = None
     if subscription.links:

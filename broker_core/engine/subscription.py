@@ -3,7 +3,7 @@
 Where a message of a lane can be, for one subscription (invariants.py checks that it is in exactly one of them):
 
     position < floor, or its bit set      settled
-    floor <= position < frontier          returned | missing | delayed | outstanding on a link | on its way out presettled
+    floor <= position < frontier          returned | missing | delayed | aside | outstanding on a link | on its way out presettled
     frontier <= position < loaded         ready; if it is in `gone` as below the frontier
     loaded <= position < tail             on disk only: to be paged in (R7); while a read is on its way the cursor owns its interval;
                                           a volatile message of a topic perhaps in its lane (keeping.py); if it is in `gone` as below the frontier
@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING
 
 from .link import Tier
 from .message import LANES, VOLATILE, Message
+from .owners import Owners
 from .progress import Progress
 
 if TYPE_CHECKING:
@@ -36,6 +37,8 @@ class Cursor:
     __slots__ = (
         "accepted",
         "ahead",
+        "aside",
+        "aside_octets",
         "barren",
         "changed",
         "delayed",
@@ -86,7 +89,7 @@ class Cursor:
         self.barren = -1
         """Where `loaded` was after a page of the store with nothing but expired messages."""
         self.octets = 0
-        """In `ready` and `returned`."""
+        """In `ready`, `returned` and `aside`."""
         self.reading = 0
         """The number of the read on its way, for the next page or for missing bodies; 0: none."""
         self.gone: dict[int, None] = {}
@@ -99,6 +102,9 @@ class Cursor:
         """Heap of the positions in `returned`, and of some that have left it."""
         self.missing: dict[int, Message] = {}
         """Came back without a body in memory: to be read again. In order of return."""
+        self.aside: dict[int, Message] = {}
+        """Only for the consumer who owns their message group (grouping.py)."""
+        self.aside_octets = 0
         self.scans: list[Scan] = []
         """Of the selections of its subscription."""
         self.delayed: dict[int, Message] = {}
@@ -121,7 +127,7 @@ class Cursor:
     @property
     def outstanding(self) -> int:
         """Messages that are with consumers or within their transactions."""
-        waiting = len(self.ready) - self.stale + len(self.returned) + len(self.missing) + len(self.delayed)
+        waiting = len(self.ready) - self.stale + len(self.returned) + len(self.missing) + len(self.delayed) + len(self.aside)
         return self.progress.count_unsettled(self.progress.floor, self.loaded - 1) - waiting
 
     def is_over(self, position: int) -> bool:
@@ -233,6 +239,7 @@ class Subscription:
         "name",
         "number",
         "order",
+        "owners",
         "place",
         "returning",
         "selections",
@@ -283,6 +290,8 @@ class Subscription:
         """Of a queue: its links that do not take whatever comes, by what they want."""
         self.eligibility: Eligibility | None = None
         """None: all its links are alike."""
+        self.owners: Owners | None = None
+        """Of its message groups. None: it has met none."""
         self.wildcard: WildcardSubscription | None = None
         """Whose member it is."""
         self.dirty = False
@@ -301,6 +310,11 @@ class Subscription:
             for selection in self.selections.values():
                 selection.scan(cursor)
         return cursor
+
+    def meet_groups(self) -> None:
+        """It has a message of a group, and may have several consumers to choose from."""
+        if self.owners is None and self.shared and self.wildcard is None:
+            self.owners = Owners()
 
     @property
     def size(self) -> int:
@@ -333,7 +347,7 @@ class Subscription:
     @property
     def is_idle(self) -> bool:
         """Nothing to deliver, nothing to read: a link that becomes hungry need not be looked at before a message comes."""
-        if self.draining:
+        if self.draining or self.owners is not None:
             return False
         for cursor in self.order:  # noqa: SIM110  # asked at every acknowledgement: a generator would cost more than the answer
             if cursor.ready or cursor.returned or cursor.missing or cursor.loaded < cursor.lane.tail:

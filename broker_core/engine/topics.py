@@ -68,6 +68,7 @@ def _feed(shard: Shard, lane: Lane, groups: list[Group], message: Message) -> bo
     first = shard.batch.published.setdefault(lane, position) if lane.destination.routes.filtered else position
     holders = 0
     behind = False
+    grouped = message.header.group is not None
     for group in groups:
         caught_up = position
         if group.wanted:
@@ -90,6 +91,8 @@ def _feed(shard: Shard, lane: Lane, groups: list[Group], message: Message) -> bo
                 if cursor.loaded >= caught_up:
                     cursor.loaded = position + 1
                 continue
+            if grouped:
+                subscription.meet_groups()
             cursor.ready.append(message)
             cursor.loaded = position + 1
             cursor.octets += message.size

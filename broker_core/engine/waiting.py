@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections import deque
 from heapq import heapify, heappush
 
@@ -16,7 +17,7 @@ SLACK = 64
 def waiting(cursor: Cursor) -> list[Message]:
     """All of it that has its body at hand, or waits for its back-off."""
     ready = [message for message in cursor.ready if message.position not in cursor.gone] if cursor.stale else cursor.ready
-    return [*ready, *cursor.returned.values(), *cursor.delayed.values()]
+    return [*ready, *cursor.returned.values(), *cursor.delayed.values(), *cursor.aside.values()]
 
 
 def put_back(shard: Shard, cursor: Cursor, message: Message) -> None:
@@ -27,6 +28,28 @@ def put_back(shard: Shard, cursor: Cursor, message: Message) -> None:
     shard.memory += message.size
     if cursor.scans:
         offer(cursor, message)
+
+
+def put_back_in_turn(shard: Shard, cursor: Cursor, message: Message) -> None:
+    """The same of one that was taken from the middle and never left: it comes in its turn, where that is still to come."""
+    position = message.position
+    if message.redelivered or position < cursor.frontier:
+        put_back(shard, cursor, message)
+        return
+    del cursor.gone[position]
+    if position < cursor.loaded:
+        ready = cursor.ready
+        index = bisect_left(ready, position, key=_position)
+        if index < len(ready) and ready[index].position == position:  # it was not forgotten yet
+            cursor.stale -= 1
+        else:
+            ready.insert(index, message)
+            free(shard, cursor, -message.size)
+    offer(cursor, message)
+
+
+def _position(message: Message) -> int:
+    return message.position
 
 
 def offer(cursor: Cursor, message: Message) -> None:
@@ -42,13 +65,18 @@ def withdraw(shard: Shard, cursor: Cursor, message: Message) -> Message | None:
     position = message.position
     waiting = cursor.returned.pop(position, None)
     if waiting is not None:
-        _free(shard, cursor, waiting.size)
+        free(shard, cursor, waiting.size)
         if len(cursor.lowest) > 2 * len(cursor.returned) + SLACK:
             cursor.lowest = list(cursor.returned)
             heapify(cursor.lowest)
         return waiting
     waiting = cursor.missing.pop(position, None) or cursor.delayed.pop(position, None)
     if waiting is not None:
+        return waiting
+    waiting = cursor.aside.pop(position, None)
+    if waiting is not None:
+        cursor.aside_octets -= waiting.size
+        free(shard, cursor, waiting.size)
         return waiting
     if position < cursor.frontier or position in cursor.gone:
         return None
@@ -72,7 +100,7 @@ def forget_stale(shard: Shard, cursor: Cursor) -> None:
         freed += sum([message.size for message in ready if message.position in gone])
         cursor.ready = deque([message for message in ready if message.position not in gone])
         forget_gone(cursor)
-    _free(shard, cursor, freed)
+    free(shard, cursor, freed)
 
 
 def forget_gone(cursor: Cursor) -> None:
@@ -82,6 +110,6 @@ def forget_gone(cursor: Cursor) -> None:
     cursor.stale = 0
 
 
-def _free(shard: Shard, cursor: Cursor, octets: int) -> None:
+def free(shard: Shard, cursor: Cursor, octets: int) -> None:
     cursor.octets -= octets
     shard.memory -= octets

@@ -76,7 +76,7 @@ def _in_memory(cursor: Cursor, first: int, upto: int, rows: int) -> list[Message
     if len(ready) >= rows:
         upto = min(upto, ready[rows - 1].position + 1)
     found = [message for message in ready if message.position < upto]
-    for place in (cursor.returned, cursor.missing, cursor.delayed, cursor.reserved):
+    for place in (cursor.returned, cursor.missing, cursor.delayed, cursor.aside, cursor.reserved):
         found += [message for position, message in place.items() if first <= position < upto]
     for link in cursor.subscription.links.values():
         found += [m for m in link.unsettled.values() if m.header.lane == cursor.index and first <= m.position < upto]

@@ -349,7 +349,7 @@ def _kept(message: Message, header: Header, body: bytes | StoredBody) -> Row:
 def _cleaned(header: Header) -> Header:
     """As its columns give it back."""
     kept: dict[str, Any] = {name: text_octets(getattr(header, name)).decode() for name in ("message_id", "client_id", "annotations")}
-    kept |= {"expiration": instant(header.expiration), "delay": 0}
+    kept |= {"expiration": instant(header.expiration), "delay": 0, "group": None}
     if all(getattr(header, name) == value for name, value in kept.items()):
         return header
     cleaned = replace_header(header, **kept)

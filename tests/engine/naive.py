@@ -36,6 +36,9 @@ class NaiveLink:
 
 
 class NaiveBroker:
+    has_groups = False
+    """Then consumers that take everything wait for what came back, while a selective one goes on with what it found."""
+
     def __init__(self, maximum: int) -> None:
         self.maximum = maximum
         self.messages: dict[str, NaiveMessage] = {}
@@ -62,6 +65,9 @@ class NaiveBroker:
         lane = [m for m in waiting if (m.priority, m.stored) == (message.priority, message.stored)]
         return message.left or all(other.order >= message.order or other.left for other in lane)
 
+    def is_for(self, message: NaiveMessage, number: int) -> bool:
+        return self.links[number].takes(message)
+
     def eligible(self) -> list[NaiveLink]:
         """Of exclusive links the one of the highest priority, of equals the first; without any, all."""
         exclusive = [link for link in self.links.values() if link.exclusive]
@@ -75,9 +81,9 @@ class NaiveBroker:
         assert self.may_go_first(message, link), f"{name} overtook another of its lane"
         assert len(link.held) < link.credit, f"link {number} got {name} beyond its credit"
         assert link in self.eligible(), f"link {number} got {name}, an exclusive consumer is there"
-        others = {n: other for n, other in self.links.items() if other in self.eligible() and not other.colour}  # a selective one may not know of it yet
+        others = {n: other for n, other in self.links.items() if other in self.eligible() and not other.colour and self.is_for(message, n)}  # a selective one may not know of it yet
         sooner = [n for n, other in others.items() if other.priority > link.priority and len(other.held) < other.credit]
-        assert not sooner, f"link {number} got {name}, {sooner} of higher priority had room"
+        assert not sooner or (link.colour and self.has_groups), f"link {number} got {name}, {sooner} of higher priority had room"
         assert redelivered or not message.left, f"{name} came again without its flag"
         message.state, message.holder, message.left = "held", number, True
         link.held[tag] = message

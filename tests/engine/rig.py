@@ -24,6 +24,7 @@ from broker_core.engine.effects import (
 )
 from broker_core.engine.invariants import check
 from broker_core.engine.message import VOLATILE, Encoding, Header, Message, Reliability, StoredBody
+from broker_core.engine.message_group import GROUP_ID, GROUP_SEQUENCE, group_of
 from broker_core.engine.refusal import Refusal
 from broker_core.engine.subscription import Cursor
 from broker_core.store.memory import MemoryDatabase, MemoryStore
@@ -162,10 +163,16 @@ class Bench:
         client_id: str = "",
         delay: int = 0,
         duplicate_id: str = "",
+        group: str = "",
+        closes: bool = False,
     ) -> list[Output]:
-        lines = "\n".join([f"{name}:{value}" for name, value in (properties or {}).items()])
+        properties = (properties or {}) | ({GROUP_ID: group} if group else {}) | ({GROUP_SEQUENCE: "-1"} if closes else {})
+        lines = "\n".join([f"{name}:{value}" for name, value in properties.items()])
         for body in bodies:
-            header = Header(lines.encode(), priority, level, expires, Encoding.STOMP, client_id=client_id, delay=delay, duplicate_id=duplicate_id)
+            header = Header(
+                lines.encode(), priority, level, expires, Encoding.STOMP,
+                client_id=client_id, delay=delay, duplicate_id=duplicate_id, group=group_of(properties),
+            )  # fmt: skip
             self.apply(c.Send(1, body, address, Message(header, body.encode(), size)))
         return self.flush()
 

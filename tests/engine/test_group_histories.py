@@ -1,0 +1,167 @@
+"""Message groups with everything else that may happen to a queue, reads answered late and in between: seeded histories against a naive broker."""
+
+from __future__ import annotations
+
+from collections import Counter
+from random import Random
+
+import pytest
+
+from broker_core.engine import commands as c
+from broker_core.engine.destination import Settings
+from broker_core.engine.effects import Delivered, Outcome, Output
+from broker_core.engine.selector import compile_selector
+from broker_core.engine.subscription import EVERYTHING, Filter
+from tests.engine.naive import NaiveLink
+from tests.engine.naive_groups import GroupedBroker
+from tests.engine.rig import EXPRESS, QUEUE, RELIABLE, Bench
+
+SEEDS = 120
+STEPS = 200
+MAXIMUM = 2
+COLOURS = ("red", "green", "blue")
+GROUPS = ("", "a", "a", "b", "b", "c", "d", "e")
+SMALL = {"page_rows": 4, "segment_rows": 12, "page_octets": 400, "looks": 9, "scan_rows": 3, "scan_positions": 6}
+OUTCOMES = {"accepted": Outcome.ACCEPTED, "released": Outcome.RELEASED, "rejected": Outcome.REJECTED, "failed": Outcome.FAILED}
+
+
+class History:
+    """An odd seed has selective consumers, every third a redelivery delay, every fourth a small window, every fifth few names."""
+
+    def __init__(self, seed: int) -> None:
+        self.random = Random(seed)
+        self.selective = seed % 2 == 1
+        delay = 40 * (seed % 3 == 0)
+        window = 5 if seed % 4 == 0 else 1000
+        few = {"subscription_groups_max": 2} if seed % 5 == 0 else {}
+        self.closing = "" if few else "e"  # what shares its owner is not closed
+        rules = Settings(redelivery_max=MAXIMUM, redelivery_delay_ms=delay, redelivery_multiplier=1.0)
+        memory = self.random.choice((300, 1 << 20))
+        self.bench = Bench(slow=True, settings=rules, compact_below=0.5, memory_octets=memory, window_rows=window, **few, **SMALL)
+        self.naive = GroupedBroker(MAXIMUM, delay, window)
+        self.peers = 1
+        self.counts: Counter[str] = Counter()
+        self.bench.control("create", QUEUE)
+
+    def play(self) -> None:
+        steps = {self.send: 16, self.attach: 3, self.settle: 24, self.read: 24, self.leave: 2, self.report: 4, self.purge: 0.2, self.crash: 0.3}
+        for _ in range(STEPS):
+            self.random.choices(list(steps), list(steps.values()))[0]()
+            self.check()
+        self.drain()
+
+    def hear(self, outputs: list[Output]) -> None:
+        self.naive.wake(self.bench.now)
+        for output in outputs:
+            if isinstance(output, Delivered):
+                for tag, message in enumerate(output.messages, output.tag):
+                    self.counts["of groups"] += message.header.group is not None
+                    self.naive.deliver(output.link, tag, self.bench.body(message), redelivered=message.redelivered)
+
+    def check(self) -> None:
+        assert self.bench.depth() == self.naive.depth
+        for number, link in self.naive.links.items():
+            held = self.bench.engine.shard.links[number].unsettled
+            assert {tag: message.name for tag, message in link.held.items()} == {tag: self.bench.body(message) for tag, message in held.items()}
+            self.counts["set aside"] += sum(len(cursor.aside) for cursor in self.bench.destination().subscriptions[0].order)
+
+    # -- what may happen ------------------------------------------------------------------------------------------------------------------
+    def send(self) -> None:
+        priority, stored = self.random.choice((4, 4, 4, 8)), self.random.random() < 0.8
+        for _ in range(self.random.choice((1, 2, 5, 12))):
+            name, colour, group = f"m{len(self.naive.messages)}", self.random.choice(COLOURS), self.random.choice(GROUPS)
+            closes = group != "" and group == self.closing and self.random.random() < 0.3
+            if group == self.closing:
+                priority, stored, colour = 4, True, "red"
+            self.naive.send_grouped(name, priority, stored=stored, colour=colour, group=group, closes=closes)
+            level = RELIABLE if stored else EXPRESS
+            self.hear(self.bench.send(name, priority=priority, level=level, size=20, properties={"colour": colour}, group=group, closes=closes))
+
+    def attach(self) -> None:
+        if len(self.naive.links) < 5:
+            colour = self.random.choice(("", "red", "red", "green")) if self.selective else ""
+            self.join(self.random.choice((1, 2, 5, 20)), colour, exclusive=self.random.random() < 0.05, priority=self.random.choice((0, 0, 0, 3)))
+
+    def join(self, credit: int, colour: str = "", *, exclusive: bool = False, priority: int = 0) -> None:
+        self.peers += 1
+        self.naive.join(self.peers, NaiveLink(self.peers, credit, exclusive, priority, colour))
+        wanted = Filter(compile_selector(f"colour = '{colour}'")) if colour else EVERYTHING
+        attach = c.Attach(self.peers, self.peers, QUEUE, credit=credit, wanted=wanted, exclusive=exclusive, priority=priority)
+        self.bench.apply(c.Open(self.peers, "guest"), attach)
+        self.hear(self.bench.flush())
+
+    def settle(self) -> None:
+        holders = [number for number, link in self.naive.links.items() if link.held]
+        if holders:
+            number = self.random.choice(holders)
+            held = list(self.naive.links[number].held)
+            self.end(number, self.random.sample(held, self.random.randint(1, len(held))), self.random.choice(["accepted", "accepted", *OUTCOMES]))
+
+    def end(self, number: int, tags: list[int], outcome: str) -> None:
+        self.naive.settle(number, tags, outcome, self.bench.now)
+        self.hear(self.bench.settle(*tags, link=number, peer=number, outcome=OUTCOMES[outcome]))
+
+    def read(self) -> None:
+        self.random.shuffle(self.bench.reads)
+        self.bench.now += self.random.choice((0, 0, 1, 5))
+        self.bench.read(self.random.choice((1, 1, None)))
+        self.hear(self.bench.flush())
+
+    def leave(self) -> None:
+        if self.naive.links:
+            self.lose(self.random.choice(list(self.naive.links)))
+
+    def lose(self, number: int) -> None:
+        self.naive.lose_link(number)
+        self.bench.apply(c.PeerLost(number))
+        self.hear(self.bench.flush())
+
+    def report(self) -> None:
+        self.hear(self.bench.flush(report=True))
+        self.bench.maintain()
+
+    def purge(self) -> None:
+        assert self.bench.control("purge", QUEUE)["purged"] == self.naive.purge()
+
+    def crash(self) -> None:
+        self.naive.crash()
+        self.bench.start()
+
+    # -- the end --------------------------------------------------------------------------------------------------------------------------
+    def drain(self) -> None:
+        """Whoever is there takes all that he may, until nothing is left; one more has joined, for what nobody else takes."""
+        self.settle_reads()
+        assert not self.naive.owes()
+        for number in [number for number, link in self.naive.links.items() if link.exclusive]:
+            self.lose(number)
+        self.join(50)
+        self.settle_reads()
+        while any(link.held for link in self.naive.links.values()):
+            for number, link in self.naive.links.items():
+                if link.held:
+                    self.end(number, list(link.held), "accepted")
+            self.settle_reads()
+            assert not self.naive.owes()
+        assert self.naive.depth == 0
+        assert (self.bench.depth(), self.bench.destination().octets) == (0, 0)
+        for number in list(self.naive.links):
+            self.lose(number)
+        subscription = self.bench.destination().subscriptions[0]
+        assert sum(cursor.octets for cursor in subscription.order) == 0
+        assert (subscription.owners, self.bench.engine.shard.owned) == (None, 0)
+
+    def settle_reads(self) -> None:
+        while True:
+            self.bench.now += 50
+            self.hear(self.bench.flush())
+            shard = self.bench.engine.shard
+            if not self.bench.reads and not shard.unfinished and not shard.scanning:
+                return
+            self.bench.read()
+
+
+@pytest.mark.parametrize("seed", range(SEEDS))
+def test_a_group_has_one_consumer_at_a_time_and_nobody_starves(seed: int) -> None:
+    history = History(seed)
+    history.play()
+    assert min(history.counts["of groups"], history.counts["set aside"]) > 0
