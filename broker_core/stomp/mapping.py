@@ -14,6 +14,7 @@ from broker_core.engine.address import is_topic
 from broker_core.engine.commands import UNLIMITED_CREDIT
 from broker_core.engine.eligibility import PRIORITY_MAX
 from broker_core.engine.message import Encoding, Header, Reliability
+from broker_core.engine.message_group import GROUP_ID, GROUP_SEQUENCE, MessageGroup, group_of
 from broker_core.engine.pattern import has_wildcards, problem
 from broker_core.engine.refusal import Refusal
 from broker_core.engine.selector import SelectorError, compile_selector
@@ -53,7 +54,7 @@ DUPLICATE_ID_OCTETS_MAX = 255
 INSTANT_MAX = (1 << 63) - 1
 """Instants are 64-bit integers in the store."""
 NAME_MAX = 255
-"""Characters of a subscription's name."""
+"""Characters of a subscription's name, or of a message group's."""
 
 
 def quoted(text: str) -> str:
@@ -102,6 +103,7 @@ def outgoing(headers: dict[str, str], lines: bytes | None, client_id: str, tempo
         client_id=client_id,
         delay=_delay(headers),
         duplicate_id=_duplicate_id(headers),
+        group=_group(headers) if GROUP_ID in headers else None,
     )
     return address, header, replies
 
@@ -128,6 +130,16 @@ def _duplicate_id(headers: dict[str, str]) -> str:
                 raise Malformed(f"header {name} must have 1 to {DUPLICATE_ID_OCTETS_MAX} octets, it has {octets}")
             return value
     return ""
+
+
+def _group(headers: dict[str, str]) -> MessageGroup | None:
+    if len(headers[GROUP_ID]) > NAME_MAX:
+        raise Malformed(f"header {GROUP_ID} must have at most {NAME_MAX} characters")
+    sequence = headers.get(GROUP_SEQUENCE, "0")
+    digits = sequence.removeprefix("-")
+    if not (digits.isascii() and digits.isdigit() and len(digits) <= 10):
+        raise Malformed(f"header {GROUP_SEQUENCE} is {quoted(sequence)}, not a whole number (-1: the last of its group)")
+    return group_of(headers)
 
 
 def _priority(value: str) -> int:

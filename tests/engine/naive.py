@@ -30,7 +30,6 @@ class NaiveLink:
     """It takes only these; empty: all."""
     held: dict[int, NaiveMessage] = field(default_factory=dict)
 
-
     def takes(self, message: NaiveMessage) -> bool:
         return self.colour in ("", message.colour)
 
@@ -81,7 +80,8 @@ class NaiveBroker:
         assert self.may_go_first(message, link), f"{name} overtook another of its lane"
         assert len(link.held) < link.credit, f"link {number} got {name} beyond its credit"
         assert link in self.eligible(), f"link {number} got {name}, an exclusive consumer is there"
-        others = {n: other for n, other in self.links.items() if other in self.eligible() and not other.colour and self.is_for(message, n)}  # a selective one may not know of it yet
+        others = {n: other for n, other in self.links.items() if other in self.eligible() and self.is_for(message, n)}
+        others = {n: other for n, other in others.items() if not other.colour}  # a selective one may not know of it yet
         sooner = [n for n, other in others.items() if other.priority > link.priority and len(other.held) < other.credit]
         assert not sooner or (link.colour and self.has_groups), f"link {number} got {name}, {sooner} of higher priority had room"
         assert redelivered or not message.left, f"{name} came again without its flag"

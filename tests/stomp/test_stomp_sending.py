@@ -9,6 +9,7 @@ import pytest
 from broker_core.engine.commands import Send
 from broker_core.engine.effects import Refused
 from broker_core.engine.message import Reliability
+from broker_core.engine.message_group import MessageGroup
 from broker_core.engine.refusal import Refusal
 from broker_core.stomp.connection import BodyPart
 from broker_core.stomp.escaping import read_canonical
@@ -21,6 +22,13 @@ def sent(cut: Cut, headers: bytes, version: str = "1.2") -> Send:
     (send,) = connected(cut, version).says(b"SEND\n" + headers + b"\nbody\0")
     assert isinstance(send, Send)
     return send
+
+
+def test_a_message_belongs_to_the_group_that_its_sender_names(cut: Cut) -> None:
+    assert sent(cut, b"destination:a\nJMSXGroupID:g\\c1\nJMSXGroupSeq:7\n").message.header.group == MessageGroup("g:1")
+    assert sent(cut, b"destination:a\nJMSXGroupID:g\nJMSXGroupSeq:-1\n").message.header.group == MessageGroup("g", closes=True)
+    for none in (b"", b"JMSXGroupID:\n", b"JMSXGroupSeq:-1\n", b"JMSXGroupSeq:last\n"):
+        assert sent(cut, b"destination:a\n" + none).message.header.group is None
 
 
 # -- refused ------------------------------------------------------------------------------------------------------------------------
@@ -53,6 +61,11 @@ def sent(cut: Cut, headers: bytes, version: str = "1.2") -> Send:
         (
             b"destination:a\nAMQ_SCHEDULED_DELAY:5\nAMQ_SCHEDULED_REPEAT:3\nAMQ_SCHEDULED_PERIOD:9\n",
             "header AMQ_SCHEDULED_PERIOD of SEND is not supported: a message is delayed once, by header delay in milliseconds",
+        ),
+        (b"destination:a\nJMSXGroupID:" + b"g" * 256 + b"\n", "header JMSXGroupID must have at most 255 characters"),
+        (
+            b"destination:a\nJMSXGroupID:g\nJMSXGroupSeq:last\n",
+            "header JMSXGroupSeq is 'last', not a whole number (-1: the last of its group)",
         ),
         (b"destination:a\npriority:10\n", "header priority is '10', not a digit 0 to 9"),
         (b"destination:a\npriority:\n", "header priority is '', not a digit 0 to 9"),

@@ -76,7 +76,7 @@ PURE_PLACES = (
 """Folders and files without surroundings."""
 PURE_LIBRARY = {
     "__future__", "abc", "bisect", "collections", "copy", "dataclasses", "enum", "functools", "heapq", "itertools", "json", "math",
-    "operator", "re", "struct", "typing",
+    "operator", "re", "struct", "typing", "zlib",
 }  # fmt: skip
 """What a pure room may use of the standard library: values and no surroundings."""
 ROOM_OF_LIBRARY = {
