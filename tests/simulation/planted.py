@@ -8,9 +8,11 @@ from contextlib import contextmanager
 from typing import Any
 
 from broker_core.engine import (
+    accounting,
     administration,
     browsing,
     dead,
+    delivering,
     dispatch,
     duplicates,
     eligibility,
@@ -86,13 +88,13 @@ def sequence_reused(plant: Plant) -> None:
 
 def offered_mark_lost(plant: Plant) -> None:
     """What left is not in the ledger: after a crash it is delivered again without its flag."""
-    right = dispatch._offer
+    right = delivering._offer
 
-    def offer(shard: Any, link: Any, cursor: Any, messages: Any) -> None:
-        right(shard, link, cursor, messages)
+    def offer(shard: Any, link: Any, cursor: Any, messages: Any, *, ahead: bool) -> None:
+        right(shard, link, cursor, messages, ahead=ahead)
         shard.batch.offered.clear()
 
-    plant.put(dispatch, "_offer", offer)
+    plant.put(delivering, "_offer", offer)
 
 
 def page_race(plant: Plant) -> None:
@@ -269,7 +271,7 @@ def bodies_of_the_volatile_kept(plant: Plant) -> None:
 
 def bodies_on_disk_forgotten(plant: Plant) -> None:
     """A purge discards the large bodies of volatile messages in memory, and not of those that spilled."""
-    plant.put(administration, "bodies_behind", lambda _cursor: [])
+    plant.put(accounting, "bodies_behind", lambda _cursor: [])
 
 
 def aborted_sends_appear(plant: Plant) -> None:
