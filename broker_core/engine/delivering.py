@@ -15,6 +15,8 @@ from .subscription import Cursor
 from .waiting import forget_stale, withdraw
 
 
+ALL = 1 << 62
+"""Positions."""
 OCTETS_STEP = 8192
 """That take as long to write as another message."""
 
@@ -69,9 +71,13 @@ def _take(shard: Shard, link: Link, cursor: Cursor, count: int) -> list[Message]
     room = shard.limits.link_octets - link.octets
     octets = freed = expiration = 0
     header: Header | None = None
+    upto = cursor.first_missing if cursor.missing else ALL
     while count and octets < room and (returned or ready):
         if returned:
-            position = heappop(cursor.lowest)
+            position = cursor.lowest[0]
+            if position in returned and position > upto:
+                break
+            heappop(cursor.lowest)
             if position not in returned:
                 continue
             message = returned.pop(position)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, fields
 from typing import TYPE_CHECKING, Any
 
@@ -117,9 +118,13 @@ class Lane:
         """Whether it is kept if anybody may still want it."""
         return bool(self.kept) and self.kept_first <= position < self.kept_end
 
-    def is_over(self, position: int) -> bool:
-        """Settled for every subscription. Where consumers lag the first that is asked says no."""
-        return all(s.cursors[self.index].progress.is_settled(position) for s in self.destination.subscriptions)  # type: ignore[union-attr]
+    def waits(self) -> Callable[[int], bool]:
+        """What tells of a position whether it may be unsettled for somebody. Of thousands of subscriptions only their lowest floor is looked at, once."""
+        progresses = [s.cursors[self.index].progress for s in self.destination.subscriptions]  # type: ignore[union-attr]
+        if len(progresses) == 1:
+            return lambda position: not progresses[0].is_settled(position)
+        floor = min([progress.floor for progress in progresses], default=self.tail)
+        return lambda position: position >= floor
 
 
 class Destination:

@@ -116,7 +116,9 @@ def _foremost(_: Shard, subscription: Subscription) -> Cursor | None:
     is being read, lower priorities wait: highest first holds for what is on disk, too; but not through page after page of what has expired."""
     if len(subscription.order) == 1:  # nearly always
         cursor = subscription.order[0]
-        return cursor if cursor.returned or (cursor.ready and not cursor.missing) else None
+        if cursor.missing:
+            return cursor if cursor.deliverable else None
+        return cursor if cursor.returned or cursor.ready else None
     found: Cursor | None = None
     foremost = -1
     for cursor in subscription.order:

@@ -41,11 +41,16 @@ def remember(shard: Shard, destination: Destination, identifier: str, *, stored:
         shard.batch.remembered.setdefault(destination, []).append(identifier)
     most = limits.duplicate_ids_max
     if shard.duplicates.ids >= limits.duplicate_ids_total_max:
-        most = min(most, max(limits.duplicate_ids_total_max // len(shard.duplicates.turns), 1))
+        most = min(most, _share(shard))
     shard.duplicates.ids += known.add(identifier, shard.now)
-    if len(known) > most:
+    for _ in range(min(len(known) - most, 2)):  # one more than came: so who has more than his share comes down to it
         known.forget_oldest()
         shard.duplicates.ids -= 1
+
+
+def _share(shard: Shard) -> int:
+    """What each destination may remember when all together remember too much."""
+    return max(shard.limits.duplicate_ids_total_max // len(shard.duplicates.turns), 1)
 
 
 def rows(shard: Shard) -> list[tuple[int, list[str]]]:
@@ -95,6 +100,18 @@ def restore(shard: Shard, number: int, instants: list[int], identifiers: list[st
     while len(known) > shard.limits.duplicate_ids_max:
         known.forget_oldest()
     shard.duplicates.ids += len(known)
+
+
+def restored(shard: Shard) -> None:
+    """All of it: what is too much together goes."""
+    if shard.duplicates.ids <= shard.limits.duplicate_ids_total_max:
+        return
+    for destination in shard.duplicates.turns:
+        known = destination.known_ids
+        assert known is not None
+        while len(known) > _share(shard):
+            known.forget_oldest()
+            shard.duplicates.ids -= 1
 
 
 # -- in the background ----------------------------------------------------------------------------------------------------------------

@@ -171,7 +171,7 @@ def _check_reading(shard: Shard, cursor: Cursor) -> None:
         return
     if cursor.subscription.takes_all and cursor.subscription not in shard.unserved:
         assert not cursor.missing, f"bodies of {name} are missing and nobody reads them"
-        wanted = cursor.horizon < cursor.lane.tail and len(cursor.ready) < shard.limits.page_rows and not cursor.lane.keeps(cursor.horizon)
+        wanted = cursor.horizon < cursor.lane.tail and not cursor.ready and not cursor.lane.keeps(cursor.horizon)
         assert not wanted or _comes_by_portions(shard, cursor), f"{name} is loaded up to {cursor.loaded} of {cursor.lane.tail} and nobody reads on"
 
 

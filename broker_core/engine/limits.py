@@ -45,6 +45,9 @@ class Limits:
     are in use."""
     topic_subscriptions_max: int = 20_000
     """Of one topic: what ends or expires for all of them takes tens of milliseconds."""
+    topic_filters_max: int = 2_000
+    """Distinct filters on one topic that have to be asked of each message, as no comparison with a constant finds them: at 1 to 5 us each. Patterns'
+    members, of which there are few, count and are not refused."""
     account_subscriptions_max: int = 10_000
     """Durable ones of one account, so that five accounts may do so before the broker is full. Others end with their connections, which are bounded."""
     patterns_max: int = 1_000

@@ -11,9 +11,12 @@ from .pins import pinned_within
 from .scheduling import discards
 from .segments import LaneKey, Segment
 from .shard import Shard
+from .subscription import Subscription
 
 FRESH = 2
 """The newest closed segments are not compacted: most of what they hold is about to be consumed anyway."""
+SHARED = 20
+"""Subscriptions that may need the same few rows of a segment, before it is too much work to find out: 1 us a range."""
 SWEEP_RANGES = 500
 """Settled ranges deleted from the retained table in one step: one statement of some milliseconds."""
 
@@ -37,13 +40,26 @@ def maintain(shard: Shard) -> list[Maintenance]:
 
 
 def _is_live(shard: Shard, segment: Segment) -> bool:
-    if segment.witness and _unsettled(shard, segment.witness, *segment.lanes[segment.witness], at_most=1):
-        return True
-    for key, (first, last) in segment.lanes.items():
-        if _unsettled(shard, key, first, last, at_most=1):
-            segment.witness = key
+    """Of thousands of subscriptions the one that kept it alive the last time is asked first."""
+    if segment.witness is not None:
+        key, subscription = segment.witness
+        if subscription.number in shard.subscriptions and _needs(subscription, key, segment):
             return True
+    for key, (first, last) in segment.lanes.items():
+        if shard.pinned and pinned_within(shard, key, first, last):
+            return True
+        destination = shard.numbered.get(key[0])
+        for subscription in destination.subscriptions if destination is not None else ():
+            if _needs(subscription, key, segment):
+                segment.witness = key, subscription
+                return True
     return False
+
+
+def _needs(subscription: Subscription, key: LaneKey, segment: Segment) -> bool:
+    cursor = subscription.cursors[key[1]]
+    first, last = segment.lanes[key]
+    return cursor is not None and cursor.progress.floor <= last and next(cursor.progress.unsettled(first, last), None) is not None
 
 
 def _unsettled(shard: Shard, key: LaneKey, first: int, last: int, at_most: int) -> list[tuple[int, int]]:
@@ -74,7 +90,11 @@ def _compact(shard: Shard) -> CompactSegment | None:
     survivors: list[tuple[int, int, int, int]] = []
     live = 0
     for key, (first, last) in segment.lanes.items():
-        for low, high in _unsettled(shard, key, first, last, at_most=budget + 1):
+        at_most = (budget + 1) * SHARED
+        ranges = _unsettled(shard, key, first, last, at_most)
+        if len(ranges) >= at_most:
+            return None
+        for low, high in _merged(ranges):
             survivors.append((*key, low, high))
             live += high - low + 1
             if live > budget:
@@ -86,6 +106,17 @@ def _compact(shard: Shard) -> CompactSegment | None:
         known = segment.survivors.get((destination, lane))
         segment.survivors[destination, lane] = (min(low, known[0]), max(high, known[1])) if known else (low, high)
     return CompactSegment(segment.number, survivors)
+
+
+def _merged(ranges: list[tuple[int, int]]) -> list[tuple[int, int]]:
+    """What subscriptions need of a lane, each row once."""
+    merged: list[tuple[int, int]] = []
+    for low, high in sorted(ranges):
+        if merged and low <= merged[-1][1] + 1:
+            merged[-1] = (merged[-1][0], max(high, merged[-1][1]))
+        else:
+            merged.append((low, high))
+    return merged
 
 
 def _sweep(shard: Shard) -> SweepRetained:

@@ -18,7 +18,7 @@ from .message import Message
 from .message_group import recognize
 from .shard import Shard
 from .subscription import Cursor, Subscription
-from .waiting import forget_gone, put_back
+from .waiting import forget_gone, put_back, take_missing
 
 EVICT_ROWS = 64
 """Below this many rows a window is not worth evicting."""
@@ -33,14 +33,21 @@ def want_pages(shard: Shard, subscription: Subscription) -> None:
             continue
         if cursor.missing:
             _want_missing(shard, cursor)
-        elif cursor.loaded < cursor.lane.tail and len(cursor.ready) < shard.limits.page_rows:
+        elif cursor.loaded < cursor.lane.tail and (not cursor.ready or may_read_ahead(shard, cursor)):
             _want_page(shard, cursor)
+
+
+def may_read_ahead(shard: Shard, cursor: Cursor) -> bool:
+    """There is less than a page of it in memory, and memory has room: who has nothing may always read."""
+    limits = shard.limits
+    return len(cursor.ready) < limits.page_rows and cursor.octets < limits.page_octets and shard.memory < limits.memory_octets
 
 
 def allowance(shard: Shard) -> tuple[int, int]:
     """Rows and octets of a read: small ones while memory is short, so that ten thousand deep queues share it."""
     limits = shard.limits
-    if shard.memory + limits.page_octets > limits.memory_octets:
+    if shard.memory + limits.page_octets > limits.memory_octets and not shard.batch.evicted:
+        shard.batch.evicted = True  # it looks at every subscription, and thousands may want to read
         _evict_idle(shard)
     if shard.memory + limits.page_octets > limits.memory_octets:
         return max(limits.page_rows // 64, 1), limits.page_octets // 64
@@ -166,7 +173,7 @@ def _take_page(shard: Shard, cursor: Cursor, read: PageWanted, command: PageLoad
         position = message.position
         if position < first or (settled_some and progress.is_settled(position)) or (gone and position in gone):
             continue
-        if together and (position <= cursor.offered_before or cursor.failures):
+        if together and (position <= cursor.offered_before or cursor.failures or cursor.ahead.is_settled(position)):
             cursor.ready.append(as_placed(cursor, message.again()))  # what befell it here is not for the others
         else:
             cursor.ready.append(as_placed(cursor, message))
@@ -204,7 +211,7 @@ def _take_missing(shard: Shard, cursor: Cursor, messages: list[Message]) -> None
 
 def found_missing(shard: Shard, cursor: Cursor, message: Message) -> None:
     """The body of a message that came back without it was read."""
-    if cursor.missing.pop(message.position, None) is not None:
+    if take_missing(cursor, message.position) is not None:
         put_back(shard, cursor, message)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from .address import DEAD_MESSAGE_QUEUE
 from .destination import Destination, Lane, Settings
-from .duplicates import follow_settings, restore
+from .duplicates import follow_settings, restore, restored
 from .effects import Outcome, SubscriptionDefined
 from .engine import Engine
 from .limits import Limits
@@ -144,11 +144,17 @@ def _settle(shard: Shard, cursor: Cursor, first: int, last: int, outcome: int) -
     cursor.progress.settle(first, last)
     if outcome == Outcome.EXPIRED and cursor.subscription.destination.is_topic:
         shard.has_buried(cursor.lane, first, last)
-    if outcome != Outcome.EXCLUDED:
-        cursor.subscription.destination.settled += last - first + 1
-    for position in [p for p in cursor.failures if first <= p <= last]:
-        del cursor.failures[position]
-        cursor.failures_changed[position] = None
+    destination = cursor.subscription.destination
+    if outcome == Outcome.ACCEPTED:
+        destination.settled += last - first + 1
+    elif outcome == Outcome.EXPIRED:
+        destination.expired += last - first + 1
+    failures = cursor.failures
+    if failures:
+        few = last - first < len(failures)
+        for position in [p for p in range(first, last + 1) if p in failures] if few else [p for p in failures if first <= p <= last]:
+            del failures[position]
+            cursor.failures_changed[position] = None
     shard.change(cursor)
 
 
@@ -187,6 +193,7 @@ def _restore_duplicates(shard: Shard, found: Recovered) -> None:
         follow_settings(shard, destination)
     for number, instants, identifiers in found.duplicates:
         restore(shard, number, instants, identifiers, found.clock_ms)
+    restored(shard)
 
 
 def _lane(shard: Shard, number: int, index: int) -> Lane | None:

@@ -53,6 +53,15 @@ class Routes:
                 found += [group for wanted, group in by_constant.get(constant, _NONE).items() if takes(wanted, properties)]
         return found
 
+    def asks_more(self, wanted: Filter) -> bool:
+        """Whether this filter would be one more to ask of every message."""
+        return bool(wanted) and wanted not in self.groups and (wanted.selector is None or wanted.selector.equality is None)
+
+    @property
+    def asked(self) -> int:
+        """Filters that are asked of every message."""
+        return len(self._asked)
+
     def join(self, subscription: Subscription) -> None:
         wanted = subscription.wanted
         group = self.groups.get(wanted)

@@ -7,8 +7,12 @@ a segment with a reader is not dropped. A compacted segment's survivors are in t
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
 from .effects import RETAINED, SegmentClosed
+
+if TYPE_CHECKING:
+    from .subscription import Subscription
 
 Range = tuple[int, int]
 LaneKey = tuple[int, int]
@@ -27,8 +31,8 @@ class Segment:
         """The janitor is at work on it."""
         self.survivors: dict[LaneKey, Range] = {}
         """Being compacted: lowest and highest position of what is moved to the retained table."""
-        self.witness: LaneKey | None = None
-        """A lane that had unsettled rows here when last looked at: look there first."""
+        self.witness: tuple[LaneKey, Subscription] | None = None
+        """Of whom there were unsettled rows here when last looked at: look there first."""
 
 
 class Segments:

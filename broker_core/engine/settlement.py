@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
+from heapq import heappush
 
 from .accounting import discard_body, forget_failures
 from .commands import Settle
@@ -179,6 +180,7 @@ def come_back(shard: Shard, cursor: Cursor, message: Message) -> None:
     shard.redelivered += 1
     if back.body is None:
         cursor.missing[back.position] = back
+        heappush(cursor.awaited, back.position)
         offer(cursor, back)
     else:
         put_back(shard, cursor, back)
@@ -189,31 +191,44 @@ def release_all(shard: Shard, link: Link) -> None:
     """The link is gone: all it held comes back, none of it counted as a failure (R9); much of it portion by portion."""
     subscription, held, link.unsettled = link.subscription, link.unsettled, {}
     batch = shard.batch
-    if len(held) > batch.returns:
-        shard.handing.append(Returning(subscription, list(held.values())))
-        return
-    batch.returns -= len(held)
+    portions = len(held) > batch.returns
     for message in held.values():
         cursor = subscription.cursor_of(message)
         assert cursor is not None
-        come_back(shard, cursor, message)
+        if portions:
+            cursor.reserved[message.position] = message
+        else:
+            come_back(shard, cursor, message)
+    if portions:
+        shard.handing.append(Returning(subscription, list(held.values()), Outcome.RELEASED))
+    else:
+        batch.returns -= len(held)
+
+
+def give_back(shard: Shard, subscription: Subscription, messages: list[Message], outcome: Outcome) -> None:
+    """What a transaction has reserved, and nobody waits for it to have come back: much of it portion by portion."""
+    batch = shard.batch
+    if len(messages) > batch.returns:
+        shard.handing.append(Returning(subscription, messages, outcome))
+        return
+    batch.returns -= len(messages)
+    for message in messages:
+        if unreserve(subscription, message):
+            give_up(shard, subscription, message, outcome)
 
 
 class Returning:
-    """What a link that is gone held, and what was more than one batch has time for. Until it has come back it is reserved, as what a transaction has
-    settled is, and its subscription is not served: what comes back comes before what was never delivered."""
+    """What a link that is gone held, or a transaction, and what was more than one batch has time for. Until it has come back it is reserved, and its
+    subscription is not served: what comes back comes before what was never delivered."""
 
-    __slots__ = ("_messages", "_subscription", "octets")
+    __slots__ = ("_messages", "_outcome", "_subscription", "octets")
 
-    def __init__(self, subscription: Subscription, messages: list[Message]) -> None:
+    def __init__(self, subscription: Subscription, messages: list[Message], outcome: Outcome) -> None:
         self._subscription = subscription
         self._messages = deque(messages)
+        self._outcome = outcome
         self.octets = 0
         subscription.returning += 1
-        for message in messages:
-            cursor = subscription.cursor_of(message)
-            assert cursor is not None
-            cursor.reserved[message.position] = message
 
     def proceed(self, shard: Shard, steps: int) -> int:
         """Do so much. What is left of the steps; 0 or less: they were not enough."""
@@ -224,7 +239,7 @@ class Returning:
             message = self._messages.popleft()
             steps -= RETURN_STEPS
             if unreserve(subscription, message):
-                give_up(shard, subscription, message, Outcome.RELEASED)
+                give_up(shard, subscription, message, self._outcome)
         if not self._messages:
             subscription.returning -= 1
             if subscription.number in shard.subscriptions:

@@ -44,6 +44,7 @@ class Batch:
         "dirty",
         "discarded",
         "due",
+        "evicted",
         "failures",
         "firsts",
         "looks",
@@ -96,6 +97,8 @@ class Batch:
         self.touched: dict[Destination, None] = {}
         """Destinations whose octets may have changed."""
         self.synchronous = False
+        self.evicted = False
+        """What is kept in memory for nobody was given up."""
         self.pairs = limits.fan_out
         """Copies of published messages that subscriptions may still be given at once."""
         self.returns = limits.returns
@@ -130,7 +133,15 @@ class Timers:
     def _sweep(self) -> None:
         """Forget messages that were settled before their time: else each with a time to live is kept until it has passed. At twice the size
         of what was left last time, so that an entry is looked at about once."""
-        self._heap = [entry for entry in self._heap if not entry[2].is_over(entry[3].position)]
+        waits: dict[Cursor | Lane, Callable[[int], bool]] = {}
+        kept = []
+        for entry in self._heap:
+            _, _, place, message = entry
+            if place not in waits:
+                waits[place] = place.waits()
+            if waits[place](message.position):
+                kept.append(entry)
+        self._heap = kept
         heapify(self._heap)
         self._sweep_at = max(2 * len(self._heap), self.SWEEP_AT)
 

@@ -177,6 +177,8 @@ def _why_no_room(shard: Shard, peer: Peer, command: Attach, replaced: Subscripti
     full = next((topic for topic in topics if len(topic.subscriptions) >= limits.topic_subscriptions_max), None)
     if full is not None and (replaced is None or replaced.destination is not full):
         detail = f"{full.address} has {len(full.subscriptions)}"
+    elif known is not None and known.routes.asks_more(command.wanted) and known.routes.asked >= limits.topic_filters_max:
+        detail = f"{known.address} has {known.routes.asked} different filters"
     elif shard.topic_subscriptions - freed + size > limits.subscriptions_max:
         detail = f"the topics have {shard.topic_subscriptions} together"
     elif command.durable and durables + size > limits.account_subscriptions_max:

@@ -14,7 +14,7 @@ An arriving message joins `ready` only if the cursor is caught up and memory all
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from heapq import heappop
 from typing import TYPE_CHECKING
@@ -39,6 +39,7 @@ class Cursor:
         "ahead",
         "aside",
         "aside_octets",
+        "awaited",
         "barren",
         "changed",
         "delayed",
@@ -102,6 +103,8 @@ class Cursor:
         """Heap of the positions in `returned`, and of some that have left it."""
         self.missing: dict[int, Message] = {}
         """Came back without a body in memory: to be read again. In order of return."""
+        self.awaited: list[int] = []
+        """Heap of the positions in `missing`, and of some that have left it."""
         self.aside: dict[int, Message] = {}
         """Only for the consumer who owns their message group (grouping.py)."""
         self.aside_octets = 0
@@ -130,8 +133,9 @@ class Cursor:
         waiting = len(self.ready) - self.stale + len(self.returned) + len(self.missing) + len(self.delayed) + len(self.aside)
         return self.progress.count_unsettled(self.progress.floor, self.loaded - 1) - waiting
 
-    def is_over(self, position: int) -> bool:
-        return self.progress.is_settled(position)
+    def waits(self) -> Callable[[int], bool]:
+        """What tells of a position whether it is unsettled."""
+        return lambda position: not self.progress.is_settled(position)
 
     @property
     def horizon(self) -> int:
@@ -180,7 +184,7 @@ class Cursor:
     def deliverable(self) -> int:
         """Messages that could leave now. None while the bodies of earlier ones are on their way: order comes first."""
         if self.returned:
-            return len(self.returned)
+            return len(self.returned) if not self.missing or self.head.position < self.first_missing else 0
         return 0 if self.missing else len(self.ready) - self.stale
 
     @property
@@ -195,8 +199,16 @@ class Cursor:
         return self.barren == self.loaded
 
     @property
+    def first_missing(self) -> int:
+        """The lowest position of what is missing; only if anything is."""
+        awaited, missing = self.awaited, self.missing
+        while awaited[0] not in missing:
+            heappop(awaited)
+        return awaited[0]
+
+    @property
     def head(self) -> Message:
-        """The message to leave next; only if any is deliverable."""
+        """The message to leave next if its turn has come; only if there is any in memory."""
         lowest, returned = self.lowest, self.returned
         if not returned:
             return self.ready[0]

@@ -17,7 +17,7 @@ from .link import Transaction
 from .placing import obtain
 from .refusal import Refusal
 from .sending import accept, drop, why_not
-from .settlement import acknowledge, feed, give_up, unreserve
+from .settlement import acknowledge, feed, give_back, give_up, unreserve
 from .shard import Shard
 
 
@@ -56,7 +56,7 @@ def _send(shard: Shard, transaction: Transaction, command: Transacted, send: Sen
         _confirm(shard, command)
         return
     limits, size = shard.limits, send.message.size + SEND_OCTETS
-    if transaction.octets + size > limits.transaction_octets_max or shard.transacted + size > limits.memory_octets or _is_full(shard, transaction):
+    if transaction.octets + size > limits.transaction_octets_max or shard.transacted + size > limits.memory_octets or not _has_room(shard, transaction, 1):
         refusal = refusal or Refusal.TRANSACTION_TOO_LARGE
     if refusal is not None:
         discard_body(shard, send.message)
@@ -74,10 +74,10 @@ def _settle(shard: Shard, transaction: Transaction, command: Transacted, settle:
     if link is None or link.peer.number != settle.peer:
         _refuse_part(shard, transaction, command, Refusal.NO_SUCH_LINK)
         return
-    if _is_full(shard, transaction):
+    tags = link.tags_upto(settle.upto) if settle.upto else settle.tags
+    if not _has_room(shard, transaction, len(tags)):
         _refuse_part(shard, transaction, command, Refusal.TRANSACTION_TOO_LARGE)
         return
-    tags = link.tags_upto(settle.upto) if settle.upto else settle.tags
     messages = [link.unsettled.pop(tag) for tag in tags if tag in link.unsettled]
     for message in messages:
         cursor = link.subscription.cursor_of(message)
@@ -91,13 +91,14 @@ def _settle(shard: Shard, transaction: Transaction, command: Transacted, settle:
         link.credit += len(messages)
     feed(shard, link)
     if len(messages) < len(tags) or not messages:
-        _refuse(shard, command, Refusal.NO_SUCH_DELIVERY)  # settled twice: there is nothing left to do
+        transaction.refusal = Refusal.NOT_OUTSTANDING  # by itself nobody minds; but the commit would confirm what was not done
+        _refuse(shard, command, Refusal.NO_SUCH_DELIVERY)
     else:
         _confirm(shard, command)
 
 
-def _is_full(shard: Shard, transaction: Transaction) -> bool:
-    return len(transaction.sends) + transaction.settled >= shard.limits.transaction_messages_max
+def _has_room(shard: Shard, transaction: Transaction, messages: int) -> bool:
+    return len(transaction.sends) + transaction.settled + messages <= shard.limits.transaction_messages_max
 
 
 def end(shard: Shard, command: End) -> None:
@@ -111,12 +112,12 @@ def end(shard: Shard, command: End) -> None:
         _refuse(shard, command, Refusal.NO_SUCH_TRANSACTION)
         return
     if not command.commit:
-        roll_back(shard, transaction, Outcome.FAILED)
+        roll_back(shard, transaction)
         _confirm(shard, command)
         return
     refusal, detail = _why_not_commit(shard, transaction)
     if refusal is not None:
-        roll_back(shard, transaction, Outcome.FAILED)
+        roll_back(shard, transaction)
         _refuse(shard, command, refusal, detail)
         return
     _commit(shard, transaction)
@@ -170,21 +171,27 @@ def _commit(shard: Shard, transaction: Transaction) -> None:
             drop(shard, send, refusal)
 
 
-def roll_back(shard: Shard, transaction: Transaction, outcome: Outcome) -> None:
-    """`outcome`: FAILED if the client rolled back, RELEASED if it is gone: that is no failure of the message."""
-    shard.transacted -= transaction.octets
-    for send in transaction.sends:
-        discard_body(shard, send.message)
+def roll_back(shard: Shard, transaction: Transaction) -> None:
+    """The client is told when what it acknowledged has come back, which counts as failures."""
+    _forget_sends(shard, transaction)
     for subscription, _, messages in transaction.settles:
         for message in messages:
             if unreserve(subscription, message):
-                give_up(shard, subscription, message, outcome)
+                give_up(shard, subscription, message, Outcome.FAILED)
+
+
+def _forget_sends(shard: Shard, transaction: Transaction) -> None:
+    shard.transacted -= transaction.octets
+    for send in transaction.sends:
+        discard_body(shard, send.message)
 
 
 def roll_back_all(shard: Shard, transactions: Iterable[Transaction]) -> None:
-    """Their peer is gone."""
+    """Their peer is gone: that is no failure of the messages."""
     for transaction in transactions:
-        roll_back(shard, transaction, Outcome.RELEASED)
+        _forget_sends(shard, transaction)
+        for subscription, _, messages in transaction.settles:
+            give_back(shard, subscription, messages, Outcome.RELEASED)
 
 
 def time_out(shard: Shard) -> None:
@@ -192,7 +199,9 @@ def time_out(shard: Shard) -> None:
     for peer in shard.peers.values():
         for transaction in peer.transactions.values():
             if transaction.ends_at <= shard.now:
-                roll_back(shard, transaction, Outcome.FAILED)
+                _forget_sends(shard, transaction)
+                for subscription, _, messages in transaction.settles:
+                    give_back(shard, subscription, messages, Outcome.FAILED)
                 transaction.sends, transaction.settles, transaction.octets = [], [], 0
 
 

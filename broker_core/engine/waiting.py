@@ -70,7 +70,7 @@ def withdraw(shard: Shard, cursor: Cursor, message: Message) -> Message | None:
             cursor.lowest = list(cursor.returned)
             heapify(cursor.lowest)
         return waiting
-    waiting = cursor.missing.pop(position, None) or cursor.delayed.pop(position, None)
+    waiting = take_missing(cursor, position) or cursor.delayed.pop(position, None)
     if waiting is not None:
         return waiting
     waiting = cursor.aside.pop(position, None)
@@ -84,6 +84,14 @@ def withdraw(shard: Shard, cursor: Cursor, message: Message) -> Message | None:
     if position < cursor.loaded:
         cursor.stale += 1
         forget_stale(shard, cursor)
+    return message
+
+
+def take_missing(cursor: Cursor, position: int) -> Message | None:
+    """It waits for its body no more."""
+    message = cursor.missing.pop(position, None)
+    if message is not None and len(cursor.awaited) > 2 * len(cursor.missing) + SLACK:
+        cursor.awaited = sorted(cursor.missing)
     return message
 
 

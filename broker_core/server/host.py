@@ -33,6 +33,8 @@ log = logging.getLogger("surety.host")
 OPEN_OCTETS_MAX = 4 << 20
 """Sends of the open batch; at 100 MB/s a commit of it takes 40 ms. Beyond, producers are not read from until the next flush."""
 OPEN_SENDS_MAX = 5_000
+OPEN_OTHERS_MAX = 20_000
+"""Commands that are no sends. Their receipts wait, too, and a header has up to 16 KiB: 320 MiB of them while a commit stalls."""
 PROOF_POLL_SECONDS = 0.05
 
 Done = tuple[Effects, "list[asyncio.Future[None]]"]
@@ -83,6 +85,7 @@ class Host:
         self._waiting: dict[int, Receiver] = {}
         self._open_octets = 0
         self._open_sends = 0
+        self._open_others = 0
         self._held = HeldSends(self.discard_body, partial(places, engine.shard))
         self._stopping = False
         self._flushed: list[asyncio.Future[None]] = []
@@ -109,6 +112,8 @@ class Host:
                 if command.__class__ is Send:
                     self._open_octets += command.message.size
                     self._open_sends += 1
+                else:
+                    self._open_others += 1
                 apply(command, now)
         except Exception as error:
             self.fail(error)  # the engine is broken: a callback's exception, which asyncio would only log, must end the node
@@ -131,7 +136,7 @@ class Host:
     @property
     def congested(self) -> bool:
         """The open batch is large enough: whoever sends should not be read from until `resume`."""
-        return self._open_octets > OPEN_OCTETS_MAX or self._open_sends > OPEN_SENDS_MAX
+        return self._open_octets > OPEN_OCTETS_MAX or self._open_sends > OPEN_SENDS_MAX or self._open_others > OPEN_OTHERS_MAX
 
     @property
     def space_low(self) -> bool:
@@ -194,7 +199,7 @@ class Host:
                 self.submit(())
             effects = self._engine.flush(self._clock.now(), report=self._reporter.is_due(), space_low=self._space.low)
             self._reporter.begin(effects)
-            self._open_octets = self._open_sends = 0
+            self._open_octets = self._open_sends = self._open_others = 0
             if self._waiting:
                 for peer in [peer for peer in self._waiting if not self._held.octets(peer)]:
                     self._waiting.pop(peer).resume()

@@ -28,6 +28,7 @@ REFUSALS: dict[Refusal, str] = {
     Refusal.TOO_MANY_BROWSERS: "too many browsers",
     Refusal.NO_SUCH_LINK: "no such subscription",
     Refusal.NO_SUCH_DELIVERY: "no such delivery",
+    Refusal.NOT_OUTSTANDING: "delivery not outstanding",
     Refusal.TRANSACTION_EXISTS: "transaction exists",
     Refusal.NO_SUCH_TRANSACTION: "no such transaction",
     Refusal.TRANSACTION_TIMED_OUT: "transaction timed out",

@@ -32,7 +32,7 @@ def test_bodies_in_memory_and_on_disk_are_discarded_with_their_messages(verb: st
 
 @pytest.mark.parametrize("verb", ["purge", "destroy"])
 def test_bodies_on_their_way_from_disk_are_discarded_once(verb: str) -> None:
-    bench = Bench(slow=True, memory_octets=200, page_octets=64, page_rows=50)
+    bench = Bench(slow=True, memory_octets=200, page_octets=200, page_rows=50)
     send_large(bench, *range(1, 9))
     bench.attach(credit=0)
     assert bench.reads

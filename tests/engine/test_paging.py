@@ -6,7 +6,7 @@ import pytest
 
 from broker_core.engine import commands as c
 from broker_core.engine.effects import Outcome, PositionsWanted
-from broker_core.engine.message import Reliability
+from broker_core.engine.message import Header, Message, Reliability, StoredBody
 from tests.engine.rig import ASSURED, BEST_EFFORT, DEAD, EXPRESS, QUEUE, Bench
 
 TINY = {"page_rows": 3, "window_rows": 4}
@@ -120,6 +120,42 @@ def test_nothing_that_never_left_overtakes_a_body_on_its_way_back() -> None:
     assert len(bench.engine.shard.links[1].unsettled) == 0
     bench.read()
     assert bench.bodies(bench.flush()) == ["a"]
+
+
+def test_what_came_back_with_its_body_does_not_overtake_an_earlier_one_whose_body_is_read_again() -> None:
+    bench = Bench(slow=True)
+    bench.send("small")
+    bench.apply(c.Send(1, "large", QUEUE, Message(Header(b"", reliability=ASSURED), StoredBody(1, 50), 50)))
+    bench.send("last")
+    bench.attach(1)
+    bench.apply(c.Detach(1, 1))
+    bench.attach(2)
+    assert not bench.engine.shard.links[2].unsettled
+    bench.read()
+    bench.flush()
+    assert [message.position for message in bench.engine.shard.links[2].unsettled.values()] == [0, 1, 2]
+
+
+def test_what_is_read_ahead_for_a_consumer_without_room_is_a_page_in_octets_too() -> None:
+    bench = Bench(window_rows=1, page_rows=50, page_octets=100)
+    for name in names(60):
+        bench.send(name)
+    bench.attach(credit=1)
+    assert bench.cursor().octets < 2 * 100
+    assert consume(bench, 60) == names(60)
+
+
+def test_while_memory_is_full_who_has_something_reads_no_more_and_who_has_nothing_does() -> None:
+    bench = Bench(window_rows=1, page_rows=64, page_octets=640, memory_octets=700)
+    for address in ("queue/a", "queue/b", "queue/c"):
+        for name in names(64):
+            bench.send(name, address=address)
+    for link, address in enumerate(("queue/a", "queue/b", "queue/c"), 1):
+        bench.attach(link, address=address, credit=1)
+    assert all(bench.cursor(address=address).ready for address in ("queue/a", "queue/b", "queue/c"))
+    assert bench.engine.shard.memory < 700 + 3 * 10
+    for link in (1, 2, 3):
+        assert consume(bench, 64, link=link) == names(64)
 
 
 def test_under_pressure_pages_are_small_and_idle_windows_are_given_up() -> None:

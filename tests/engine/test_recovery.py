@@ -74,6 +74,23 @@ def test_recovery_knows_what_the_engine_knew_less_what_is_volatile(reports: bool
     assert picture(bench) == before
 
 
+def test_what_expired_or_was_purged_since_the_last_checkpoint_is_not_counted_as_acknowledged() -> None:
+    bench = Bench()
+    bench.send("acknowledged", "purged")
+    bench.attach(credit=1)
+    bench.settle(1)
+    bench.apply(c.Detach(1, 1))
+    bench.flush()
+    bench.control("purge", QUEUE)
+    bench.send("expired", expires=bench.now + 10)
+    bench.now += 20
+    assert bench.attach(2) == []
+    before = bench.destination()
+    assert (before.settled, before.expired) == (1, 1)
+    bench.start()
+    assert (bench.destination().settled, bench.destination().expired) == (1, 1)
+
+
 def test_a_message_that_may_have_left_is_flagged_and_one_that_cannot_is_not() -> None:
     bench = Bench()
     bench.send(*"abcd")

@@ -121,6 +121,20 @@ def test_survivors_of_a_compaction_are_read_from_the_retained_table_and_swept_wh
     assert bench.engine.shard.segments.retained == {}
 
 
+def test_rows_that_many_subscriptions_need_count_once_when_a_segment_is_to_be_compacted() -> None:
+    bench = Bench(segment_rows=10, compact_below=0.2)
+    for number in range(8):
+        bench.apply(c.Open(10 + number, "guest", f"client{number}"))
+        bench.attach(number + 1, peer=10 + number, address="topic/t", name="d", durable=True, credit=100)
+    for number in range(40):
+        bench.send(f"m{number}", address="topic/t")
+    for number in range(8):
+        bench.settle(*range(2, 21), link=number + 1, peer=10 + number)
+    for _ in range(4):
+        bench.flush(report=True)
+    assert len(bench.database.tables.retained) == 1
+
+
 def test_a_segment_with_volatile_rows_is_not_compacted() -> None:
     bench = Bench(segment_rows=4, compact_below=0.9, memory_octets=40, page_octets=20)
     fill(bench, "abcdefgh")

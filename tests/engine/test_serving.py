@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from itertools import pairwise
 
+import pytest
+
 from broker_core.engine import commands as c
 from broker_core.engine.effects import Delivered, Effects, PageWanted
 from broker_core.engine.message import Header, Message
@@ -188,6 +190,26 @@ def test_what_a_lost_connection_held_comes_back_in_portions_and_before_what_was_
     came = [output for each in [*b.effects[before:], *until_done(b)] for output in each.outputs if isinstance(output, Delivered)]
     assert [b.body(m) for output in came for m in output.messages] == [f"m{number}" for number in range(205)]
     assert [m.redelivered for output in came for m in output.messages] == [True] * 200 + [False] * 5
+
+
+@pytest.mark.parametrize("how", ["lost", "timed out"])
+def test_what_a_transaction_held_comes_back_in_portions_when_nobody_waits_for_it(how: str) -> None:
+    b = holding(200, returns=20, fan_out=80)
+    b.apply(c.Begin(2, b"t"), c.Transacted(2, b"t", c.Settle(2, 1, (), 200)))
+    b.flush()
+    assert len(b.cursor().reserved) == 200
+    if how == "lost":
+        b.apply(c.PeerLost(2))
+    else:
+        b.now += b.limits.transaction_ms_max
+    reserved = [200]
+    b.flush(report=True)
+    while b.engine.shard.handing:
+        reserved.append(len(b.cursor().reserved))
+        b.flush()
+    assert len(reserved) > 5 and max(before - after for before, after in pairwise(reserved)) <= 20
+    assert not b.cursor().reserved
+    assert b.depth() == 205
 
 
 def test_while_it_comes_back_other_queues_are_served() -> None:

@@ -112,6 +112,17 @@ def test_all_topics_together_have_no_more_subscriptions_than_they_may() -> None:
     b.attach(3)
     b.apply(c.Attach(1, 4, TOPIC))
     assert refusal(b) == (Refusal.TOO_MANY_SUBSCRIPTIONS, "the topics have 2 together")
+
+
+def test_filters_that_have_to_be_asked_one_by_one_are_bounded_and_those_that_are_found_by_a_value_are_not() -> None:
+    b = bench(topic_filters_max=2)
+    for number in range(4):
+        plain(b, number + 1, wanted=Filter(compile_selector(f"part = {number}")))
+    for number in range(2):
+        plain(b, number + 5, wanted=Filter(compile_selector(f"part > {number}")))
+    plain(b, 7, wanted=Filter(compile_selector("part > 1")))
+    b.apply(c.Attach(1, 8, TOPIC, wanted=Filter(compile_selector("part > 2"))))
+    assert refusal(b) == (Refusal.TOO_MANY_SUBSCRIPTIONS, f"{TOPIC} has 2 different filters")
     b.control("destroy", OTHER)
     assert plain(b, 5) == []
 

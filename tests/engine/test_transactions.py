@@ -221,6 +221,32 @@ def test_a_transaction_of_which_a_part_was_refused_cannot_be_committed() -> None
     assert QUEUE not in b.engine.shard.destinations
 
 
+def test_a_transaction_that_acknowledges_what_is_not_outstanding_cannot_be_committed() -> None:
+    b = Bench()
+    b.send("m")
+    b.attach(credit=1)
+    begin(b)
+    settle(b, 1)
+    end(b, commit=False)
+    begin(b)
+    send(b, "answer", address=OTHER)
+    settle(b, 1)  # once more: it came back meanwhile, and is outstanding under another tag or not at all
+    assert b.refused(end(b)) == [Refusal.NOT_OUTSTANDING]
+    assert OTHER not in b.engine.shard.destinations
+    assert b.depth() == 1
+
+
+def test_what_a_cumulative_acknowledgement_brings_counts_towards_the_bound() -> None:
+    b = Bench(transaction_messages_max=3)
+    b.send("a", "b", "c", "d")
+    b.attach()
+    begin(b)
+    assert b.refused(settle(b, upto=4)) == [Refusal.TRANSACTION_TOO_LARGE]
+    end(b, commit=False)
+    begin(b)
+    assert b.refused(settle(b, upto=3)) == []
+
+
 def test_a_transaction_that_nobody_ends_gives_back_what_it_holds() -> None:
     b = Bench(transaction_ms_max=1000)
     b.attach()
