@@ -170,7 +170,7 @@ def test_a_group_has_one_consumer_at_a_time_and_nobody_starves(seed: int) -> Non
 
 
 def test_in_some_histories_messages_are_set_aside_for_owners_without_room() -> None:
-    histories = [History(seed) for seed in range(6)]
+    histories = [History(seed) for seed in range(8)]
     for history in histories:
         history.play()
-    assert sum(history.counts["set aside"] > 0 for history in histories) >= 3
+    assert sum(history.counts["set aside"] > 0 for history in histories) > 3
