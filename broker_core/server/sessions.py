@@ -16,7 +16,7 @@ class Sessions:
         """In order of their logins."""
 
     def begin(self, peer: Shut, account: str) -> None:
-        """The peer has logged in."""
+        """The peer's login is right."""
         self._peers.setdefault(account, {})[peer] = None
 
     def end(self, peer: Shut, account: str) -> None:

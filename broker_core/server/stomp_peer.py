@@ -43,7 +43,7 @@ class StompPeer(asyncio.Protocol):
         self._transport: asyncio.Transport | None = None
         self._remote = ""
         self._account = ""
-        """Empty: not logged in."""
+        """Its login is right; empty: not known yet."""
         self._timer: asyncio.TimerHandle | None = None
         self._intake = Intake(node, self._connection, self._log_in, self._submit, self._worked_off)
         self._outgoing = OutgoingBodies(node.store, self._number)
@@ -172,15 +172,16 @@ class StompPeer(asyncio.Protocol):
             log.log(told, "Login of %r from %s refused: %s", login.login[:80], self._remote, problem)
             self._connection.reject(problem)
             return []
+        self._account = account
+        self._node.sessions.begin(self, account)  # before anything is waited for: a change of the account, heard now, ends this login
         problem = await self._node.client_ids.claim(login.client_id, account, self)
         if problem:
             self._connection.reject(problem)
             return []
-        self._account, self._client_id = account, login.client_id
+        self._client_id = login.client_id
         if self._transport is None:  # it went while the identifier was being looked into
             self._node.client_ids.release(login.client_id, self)
             return []
-        self._node.sessions.begin(self, account)
         session = f"{self._node.instance}-{self._node.epoch}-{self._number}"
         events = self._connection.accept(account, session, self._node.clock.now())
         self._arm()

@@ -12,6 +12,7 @@ import pytest
 from broker_core import scram
 from broker_core.server import throttle
 from broker_core.server.auth import REFUSED, Account, Accounts
+from broker_core.server.stomp_peer import StompPeer
 
 from .rig import Broker, Client, turns
 
@@ -49,13 +50,13 @@ class Shop(Broker):
         await self.start()
         return self
 
-    def enters(self, name: str, passcode: str = "old") -> Client:
+    def enters(self, name: str, passcode: str = "old", *headers: tuple[str, str]) -> Client:
         client = self.connect()
-        client.say("CONNECT", ("accept-version", "1.2"), ("host", "/"), ("login", name), ("passcode", passcode))
+        client.say("CONNECT", ("accept-version", "1.2"), ("host", "/"), ("login", name), ("passcode", passcode), *headers)
         return client
 
-    async def let_in(self, name: str, passcode: str = "old") -> Client:
-        client = self.enters(name, passcode)
+    async def let_in(self, name: str, passcode: str = "old", *headers: tuple[str, str]) -> Client:
+        client = self.enters(name, passcode, *headers)
         assert [command for command, _, _ in await said(client)] == ["CONNECTED"]
         return client
 
@@ -126,6 +127,54 @@ def test_a_login_that_was_being_checked_while_its_account_was_changed_is_refused
         shop.source.read = changed
         client = shop.enters("shop")
         assert [(command, headers["message"]) for command, headers, _ in await said(client)] == [("ERROR", REFUSED)]
+        assert shop.sessions.accounts() == []
+        await shop.shut()
+
+    asyncio.run(story())
+
+
+@pytest.mark.parametrize(("change", "sentence"), CHANGES)
+def test_a_login_whose_account_is_changed_while_its_client_identifier_is_looked_into_is_ended(
+    change: Callable[[Shop], None], sentence: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def story() -> None:
+        shop = await Shop().open()
+
+        async def is_alive(_first: StompPeer) -> bool:
+            change(shop)
+            await shop.accounts.review("shop")
+            return False
+
+        monkeypatch.setattr(StompPeer, "is_alive", is_alive)
+        await shop.let_in("shop", "old", ("client-id", "till"))
+        second = shop.enters("shop", "old", ("client-id", "till"))
+        assert [(command, headers["message"]) for command, headers, _ in await said(second)] == [("ERROR", sentence)]
+        await turns()
+        assert second.wire.gone
+        assert shop.sessions.accounts() == []
+        assert not shop.engine.shard.peers
+        await shop.let_in("bank", "old", ("client-id", "till"))
+        await shop.shut()
+
+    asyncio.run(story())
+
+
+def test_a_login_that_is_refused_for_its_client_identifier_leaves_nothing_behind(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def story() -> None:
+        shop = await Shop().open()
+
+        async def is_alive(_first: StompPeer) -> bool:
+            return True
+
+        monkeypatch.setattr(StompPeer, "is_alive", is_alive)
+        first = await shop.let_in("shop", "old", ("client-id", "till"))
+        second = shop.enters("shop", "old", ("client-id", "till"))
+        ((_, headers, _),) = await said(second)
+        assert "in use by another connection" in headers["message"]
+        await turns()
+        assert second.wire.gone
+        first.wire.lose()
+        await turns()
         assert shop.sessions.accounts() == []
         await shop.shut()
 
