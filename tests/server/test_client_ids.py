@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import errno
+import struct
 from typing import Any
 
 import pytest
@@ -117,19 +118,28 @@ class Asked:
         return self._answer
 
 
-ESTABLISHED, CLOSE_WAIT = b"\1", b"\10"
+ESTABLISHED, CLOSE_WAIT = 1, 8
+LONG_AGO = 60_000
+
+
+def told(state: int, unacknowledged: int, data_ago: int = LONG_AGO, ack_ago: int = LONG_AGO) -> bytes:
+    """The beginning of Linux's struct tcp_info."""
+    return struct.pack("@8B13I", state, *[0] * 7, *[0] * 4, unacknowledged, *[0] * 6, data_ago, ack_ago)
 
 
 @pytest.mark.parametrize(
     ("answer", "there"),
     [
-        (ESTABLISHED + bytes(27), True),
-        (ESTABLISHED + bytes(23) + b"\1\0\0\0", False),
-        (CLOSE_WAIT + bytes(27), False),
+        (told(ESTABLISHED, 0), True),
+        (told(ESTABLISHED, 1), False),
+        (told(ESTABLISHED, 1, data_ago=0), True),
+        (told(ESTABLISHED, 1, ack_ago=0), True),
+        (told(CLOSE_WAIT, 0), False),
+        (told(CLOSE_WAIT, 0, ack_ago=0), False),
         (OSError(errno.EBADF, "closed meanwhile"), False),
         (OSError(errno.EOPNOTSUPP, "no TCP"), True),
         (OSError(errno.ENOPROTOOPT, "another kernel"), True),
-        (ESTABLISHED + bytes(3), True),
+        (told(ESTABLISHED, 1)[:4], True),
     ],
 )
 def test_the_kernel_is_believed_as_far_as_it_tells(answer: bytes | OSError, there: bool, monkeypatch: pytest.MonkeyPatch) -> None:
