@@ -12,6 +12,7 @@ from django.conf import settings
 from django.db import connection
 
 from broker_core.config import BrokerConfig
+from console.launch import database
 from console.launch.database import check_database
 from console.launch.refusal import CannotStart
 from tests.support.postgres import Server
@@ -64,6 +65,12 @@ def test_a_setting_of_the_console_that_cannot_be_used_is_one_sentence(tmp_path: 
 def test_a_database_that_answers_is_no_trouble(migrated: str) -> None:
     check_database(settings.BROKER)
     assert connection.settings_dict["NAME"] == "console", "the console's own connection is as it was"
+
+
+def test_a_server_that_is_too_old_is_told_with_the_version_that_is_needed(migrated: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(database, "POSTGRES_LEAST", 99)
+    with pytest.raises(CannotStart, match=r"is on a server of PostgreSQL \d\d: upgrade it to 99 or later"):
+        check_database(settings.BROKER)
 
 
 def test_without_the_embedded_server_a_command_says_who_starts_it(tmp_path: Path) -> None:
