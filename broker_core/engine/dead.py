@@ -22,6 +22,12 @@ REASONS = {Outcome.EXPIRED: "EXPIRED", Outcome.UNDELIVERABLE: "UNDELIVERABLE", O
 COPY_STEPS = 8
 """What a copy to the dead message queue weighs: its header is written anew."""
 EXPIRED = "the message's time to live passed before it was consumed"
+REASON, DIED_AT, COMMENT, FAILURES = (
+    "JMS_SUN_DMQ_UNDELIVERED_REASON", "JMS_SUN_DMQ_UNDELIVERED_TIMESTAMP", "JMS_SUN_DMQ_UNDELIVERED_COMMENT", "JMS_SUN_DMQ_DELIVERY_COUNT",
+)  # fmt: skip
+ORIGIN, ACCEPTED_AT, EXPIRATION = "original-destination", "original-timestamp", "original-expiration"
+ADDED = frozenset((REASON, DIED_AT, COMMENT, FAILURES, ORIGIN, ACCEPTED_AT, EXPIRATION))
+"""What a dead message tells besides what its sender said. No sender may say it."""
 
 
 def bury(shard: Shard, cursor: Cursor, message: Message, outcome: Outcome, comment: str) -> None:
@@ -114,15 +120,15 @@ def _dead_header(shard: Shard, address: str, message: Message, outcome: Outcome,
     header = message.header
     added = json.loads(header.annotations) if header.annotations else {}
     added |= {
-        "JMS_SUN_DMQ_UNDELIVERED_REASON": REASONS[outcome],
-        "JMS_SUN_DMQ_UNDELIVERED_TIMESTAMP": shard.now,
-        "JMS_SUN_DMQ_UNDELIVERED_COMMENT": comment,
-        "JMS_SUN_DMQ_DELIVERY_COUNT": message.failures,
-        "original-destination": address,
-        "original-timestamp": message.accepted_at,
+        REASON: REASONS[outcome],
+        DIED_AT: shard.now,
+        COMMENT: comment,
+        FAILURES: message.failures,
+        ORIGIN: address,
+        ACCEPTED_AT: message.accepted_at,
     }
     if header.expiration:
-        added["original-expiration"] = header.expiration
+        added[EXPIRATION] = header.expiration
     return Header(
         octets=header.octets,
         priority=header.priority,

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass, fields
 from typing import TYPE_CHECKING, Any
 
-from .address import is_topic
+from .address import is_reserved, is_topic
 from .message import LANES, Message, StoredBody
 from .progress import Progress
 from .routes import Routes
@@ -24,7 +24,7 @@ class Settings:
     """What an operator may set. Durations in ms."""
 
     redelivery_max: int = 10
-    """Failures after which a message is dead (R9); 0: the first failure kills, -1: never."""
+    """Redeliveries of a message that fails: one failure more and it is dead (R9); 0: the first failure kills, -1: never."""
     redelivery_delay_ms: int = 1_000
     redelivery_multiplier: float = 2.0
     redelivery_delay_max_ms: int = 60_000
@@ -138,6 +138,7 @@ class Destination:
         "expired",
         "fan_out",
         "idle_since",
+        "is_reserved",
         "is_topic",
         "known_ids",
         "lanes",
@@ -175,6 +176,8 @@ class Destination:
         """Union of commands.Direction: what is paused."""
         self.lanes: list[Lane | None] = [None] * LANES
         self.is_topic = is_topic(address)
+        self.is_reserved = is_reserved(address)
+        """The broker's own: nothing is sent to it."""
         self.subscriptions: list[Subscription] = []
         self.receivers: list[Subscription] = []
         """Of a queue: those that every arriving message goes to."""

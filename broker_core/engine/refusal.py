@@ -17,7 +17,7 @@ class Refusal(Enum):
     DESTINATION_PAUSED = "the destination accepts no messages at present: an operator paused it"
     DESTINATION_EXISTS = "a destination with this name exists already"
     DESTINATION_IN_USE = "the destination still has consumers or messages"
-    DESTINATION_RESERVED = "the destination belongs to the broker and cannot be changed this way"
+    DESTINATION_RESERVED = "the destination belongs to the broker: it cannot be sent to, nor changed this way"
     SUBSCRIPTION_IN_USE = "the subscription has a consumer; another one must wait until that is closed, or both must ask for a shared subscription"
     SUBSCRIPTION_OF_ANOTHER = "the subscription belongs to another account"
     TOO_MANY_SUBSCRIPTIONS = "there are as many subscriptions as there may be: end some that nobody uses, or ask the broker's operator for room"

@@ -16,7 +16,7 @@ from .shard import Shard
 
 def send(shard: Shard, command: Send) -> None:
     destination = shard.destinations.get(command.address)
-    if destination is None or destination.state & Direction.PRODUCERS:
+    if destination is None or destination.state & Direction.PRODUCERS or destination.is_reserved:
         refusal = why_not(shard, command)
         if refusal is not None:
             shard.batch.outputs.append(Refused(command.peer, command.token, refusal, command.address))
@@ -56,4 +56,6 @@ def why_not(shard: Shard, send: Send) -> Refusal | None:
     destination = shard.destinations.get(send.address)
     if destination is None:
         return why_not_create(shard, send.peer, send.address)
+    if destination.is_reserved:
+        return Refusal.DESTINATION_RESERVED
     return Refusal.DESTINATION_PAUSED if destination.state & Direction.PRODUCERS else None

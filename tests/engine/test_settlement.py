@@ -7,6 +7,7 @@ import json
 import pytest
 
 from broker_core.engine import commands as c
+from broker_core.engine.dead import ADDED
 from broker_core.engine.destination import Settings
 from broker_core.engine.effects import Outcome
 from broker_core.engine.refusal import Refusal
@@ -130,6 +131,26 @@ def test_beyond_the_maximum_a_message_dies_with_its_reason_and_origin() -> None:
     (message,) = bench.engine.shard.links[9].unsettled.values()
     assert message.header.message_id == f"ID:test-{message.sequence - 1}"
     assert bench.body(message) == "a"
+
+
+def test_what_is_added_to_a_dead_message_is_what_no_sender_may_say() -> None:
+    bench = Bench(settings=Settings(redelivery_max=0))
+    bench.send("a", expires=START + 1000)
+    bench.attach()
+    bench.settle(1, outcome=Outcome.FAILED)
+    (told,) = dead_annotations(bench)
+    assert told.keys() == ADDED
+
+
+def test_nothing_is_sent_to_the_dead_message_queue_and_everybody_may_consume_it() -> None:
+    bench = Bench()
+    assert bench.refused(bench.send("forged", address=DEAD)) == [Refusal.DESTINATION_RESERVED]
+    assert bench.refused(bench.send("later", address=DEAD, delay=1000)) == [Refusal.DESTINATION_RESERVED]
+    assert bench.depth(DEAD) == 0
+    bench.send("a")
+    bench.attach()
+    bench.settle(1, outcome=Outcome.REJECTED)
+    assert bench.attach(2, address=DEAD) == ["a"]
 
 
 def test_the_copy_and_the_settlement_of_a_dead_message_are_one_commit() -> None:

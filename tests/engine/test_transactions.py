@@ -81,6 +81,16 @@ def test_a_crash_before_the_commit_leaves_nothing_of_it() -> None:
     assert held(b.delivered(b.flush())) == [(0, True, 0)]
 
 
+def test_a_send_to_the_dead_message_queue_is_refused_and_so_is_the_commit_with_it() -> None:
+    b = Bench()
+    begin(b)
+    send(b, "a")
+    assert b.refused(send(b, "forged", address=DEAD)) == [Refusal.DESTINATION_RESERVED]
+    assert b.refused(end(b)) == [Refusal.DESTINATION_RESERVED]
+    assert b.depth(DEAD) == 0
+    assert QUEUE not in b.engine.shard.destinations
+
+
 def test_an_abort_forgets_the_sends_and_brings_back_what_was_acknowledged_flagged_as_a_failure() -> None:
     b = Bench()
     b.attach()
