@@ -20,7 +20,7 @@ TYPES_HEADER = "property-types"
 PROTOCOL_HEADERS = frozenset((
     "destination", "message-id", "subscription", "ack", "redelivered", "timestamp", "content-length", "content-type", "receipt", "receipt-id",
     "transaction", "persistent", "reliability", "priority", "expires", "delay", "correlation-id", "reply-to", "type", TYPES_HEADER,
-    "original-destination", "browser", "version", "selector", "id",
+    "original-destination", "browser", "version", "selector", "id", "expiration",
 ))  # fmt: skip
 """They say something of the message or its frame, and are no properties."""
 OF_THE_CLIENT = frozenset(("JMSXGroupID", "JMSXGroupSeq"))

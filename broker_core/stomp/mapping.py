@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from broker_core.engine import address as addresses
 from broker_core.engine.address import is_topic
 from broker_core.engine.commands import UNLIMITED_CREDIT
+from broker_core.engine.dead import ADDED
 from broker_core.engine.eligibility import PRIORITY_MAX
 from broker_core.engine.message import Encoding, Header, Reliability
 from broker_core.engine.message_group import GROUP_ID, GROUP_SEQUENCE, MessageGroup, group_of
@@ -37,7 +38,7 @@ RELIABILITIES = {
 BROKERS_OWN = frozenset(
     (
         "receipt", "transaction", "content-length", "message-id", "subscription", "ack", "redelivered", "timestamp", "receipt-id",
-        "delay", "AMQ_SCHEDULED_DELAY",
+        "delay", "AMQ_SCHEDULED_DELAY", "browser", *ADDED,
     )
 )  # fmt: skip
 """Headers of a SEND that are not kept: they concern its frame or its sending only, or are the broker's to state in MESSAGE and must not be
@@ -46,8 +47,10 @@ DELAYS = ("delay", "AMQ_SCHEDULED_DELAY")
 """Our contract's, ActiveMQ's."""
 DELAY_MS_MAX = 10 * 365 * 86_400_000
 """Ten years: what is wanted later is a mistake in the unit."""
-OTHER_SCHEDULES = ("AMQ_SCHEDULED_CRON", "AMQ_SCHEDULED_PERIOD", "AMQ_SCHEDULED_REPEAT", "_AMQ_SCHED_DELIVERY")
-"""ActiveMQ's repetitions and Artemis's instant: to ignore them would be to deliver too early or too seldom."""
+OTHER_SCHEDULES = ("AMQ_SCHEDULED_CRON", "AMQ_SCHEDULED_PERIOD", "AMQ_SCHEDULED_REPEAT", "_AMQ_SCHED_DELIVERY", "x-delay")
+"""ActiveMQ's repetitions, Artemis's instant, RabbitMQ's delay: to ignore them would be to deliver too early or too seldom."""
+OTHER_EXPIRATION = "expiration"
+"""RabbitMQ's, in ms from the send: to ignore it would be to deliver what nobody wants any more."""
 DUPLICATE_IDS = ("duplicate-id", "_AMQ_DUPL_ID")
 """Ours, Artemis's. Delivered as any header: who sends on what he received twice names it alike."""
 DUPLICATE_ID_OCTETS_MAX = 255
@@ -98,7 +101,7 @@ def outgoing(headers: dict[str, str], lines: bytes | None, client_id: str, tempo
         lines,
         _priority(headers["priority"]) if "priority" in headers else 4,
         _reliability(headers),
-        _instant(headers["expires"]) if "expires" in headers else 0,
+        _expiration(headers),
         Encoding.STOMP,
         client_id=client_id,
         delay=_delay(headers),
@@ -148,7 +151,10 @@ def _priority(value: str) -> int:
     return int(value)
 
 
-def _instant(value: str) -> int:
+def _expiration(headers: dict[str, str]) -> int:
+    if OTHER_EXPIRATION in headers:
+        raise Malformed(f"header {OTHER_EXPIRATION} of SEND is not supported: state header expires, an instant in milliseconds since 1970")
+    value = headers.get("expires", "0")
     if not (value.isascii() and value.isdigit() and len(value) <= 19 and int(value) <= INSTANT_MAX):
         raise Malformed(f"header expires is {quoted(value)}, not an instant in milliseconds since 1970 (0: never)")
     return int(value)
@@ -226,12 +232,16 @@ def subscribing(headers: dict[str, str], limits: Limits, client_id: str, tempora
         for name in DURABLE_NAMES:
             if name in headers:
                 raise Malformed(f"header {name} of SUBSCRIBE is for topics: a queue keeps its messages anyway")
+        if flag(headers, "shared") or "subscription-name" in headers:
+            name = "subscription-name" if "subscription-name" in headers else "shared"
+            raise Malformed(f"header {name} of SUBSCRIBE is for topics: the consumers of a queue share it anyway")
     named = headers.get("ack", "auto")
     try:
         acknowledge = Acknowledge(named)
     except ValueError:
         raise Malformed(f"header ack is {quoted(named)}, none of auto, client, client-individual") from None
-    credit = UNLIMITED_CREDIT if acknowledge is Acknowledge.AUTO else _prefetch(headers, limits)
+    prefetch = _prefetch(headers, limits)
+    credit = UNLIMITED_CREDIT if acknowledge is Acknowledge.AUTO else prefetch
     exclusive = flag(headers, "exclusive") or flag(headers, "activemq.exclusive")
     priority = _consumer_priority(headers)
     wanted = _filter(headers, client_id)

@@ -135,7 +135,7 @@ class Sections:
             raise Malformed(f"'{shown}' {self.otherwise}")
 
     def _section_of(self, block: bytes) -> tuple[Section, bytes | None, int]:
-        if block.startswith((b"SEND\n", b"SEND\r\n")):
+        if block.startswith((b"SEND\n", b"SEND\r\n")) or block in (b"SEND", b"SEND\r"):
             block, receipt = self._cut(block, b"\nreceipt:")
             self._check_line(receipt, "receipt")
             section, length = self.of_send(block, receipt)

@@ -16,11 +16,13 @@ from broker_core.engine.effects import Outcome
 
 from .limits import Limits
 from .link import Link
-from .mapping import Acknowledge, quoted, subscribing, subscription_name
+from .mapping import Acknowledge, flag, quoted, subscribing, subscription_name
 from .sections import Malformed, on_wire
 from .temporaries import Temporaries
 from .tokens import Receipt, Unsubscribed
 
+REQUEUE = "requeue"
+"""RabbitMQ's header of NACK; false: dead at once."""
 LINKS_PER_PEER = 65536
 """The engine's number of a link is peer * 65536 + n: so many links can be told apart on one connection."""
 DIGITS_MAX = 18
@@ -139,7 +141,7 @@ class Subscriptions:
 
     def settle(self, command: str, headers: dict[str, str], token: Receipt | None, commands: list[Any]) -> None:
         """ACK or NACK with the headers of its version. With `ack:client-individual` it is of this delivery alone, whatever the subscription said."""
-        outcome = Outcome.ACCEPTED if command == "ACK" else Outcome.FAILED
+        outcome = Outcome.ACCEPTED if command == "ACK" else _refused_as(headers)
         alone = headers.get("ack") == Acknowledge.CLIENT_INDIVIDUAL.value
         if "transaction" in headers:
             self._settle_within(command, headers, token, commands)
@@ -202,3 +204,8 @@ class Subscriptions:
             settle = Settle(self._peer, link.link, tags, upto, outcome, token)
             link.last_settle = settle if token is None else None
             commands.append(settle)
+
+
+def _refused_as(headers: dict[str, str]) -> Outcome:
+    """What a NACK means."""
+    return Outcome.REJECTED if REQUEUE in headers and not flag(headers, REQUEUE) else Outcome.FAILED

@@ -201,7 +201,7 @@ def test_a_frame_that_was_cut_anywhere_is_read_all_the_same(cut: Cut) -> None:
 
 
 # -- properties -----------------------------------------------------------------------------------------------------------------------
-@pytest.mark.parametrize("name", ["", "1a", "a-b", "a b", "a.b", "NULL", "between", "type", "priority", "JMSType", "JMSXUserID", "JMS", 5])
+@pytest.mark.parametrize("name", ["", "1a", "a-b", "a b", "a.b", "NULL", "between", "type", "priority", "expiration", "JMSType", "JMSXUserID", "JMS", 5])
 def test_a_property_needs_a_name_that_selectors_and_stomp_can_say(name: str) -> None:
     with pytest.raises(MessageFormatException, match="cannot"):
         TextMessage("x").properties[name] = "x"

@@ -36,6 +36,12 @@ def sent(broker: Broker, message: Message | None = None, producer: ProducerMachi
     return frame
 
 
+def test_a_name_by_which_the_broker_knows_a_duplicate_is_a_property_like_others() -> None:
+    message = TextMessage("x")
+    message.properties["_AMQ_DUPL_ID"] = "basket-17"
+    assert sent(Broker(), message).headers["_AMQ_DUPL_ID"] == "basket-17"
+
+
 # -- waiting --------------------------------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize(
     ("ack_on_produce", "mode", "waits"),

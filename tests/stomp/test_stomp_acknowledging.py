@@ -108,6 +108,21 @@ def test_nack_is_a_failure_and_cumulative_only_in_client_mode(cut: Cut) -> None:
     assert subscribed(cut, b"client-individual").says(b"NACK\nid:1.3\n\n\0") == [Settle(PEER, LINK, [3], 0, Outcome.FAILED)]
 
 
+@pytest.mark.parametrize(("requeue", "outcome"), [(b"false", Outcome.REJECTED), (b"FALSE", Outcome.REJECTED), (b"true", Outcome.FAILED)])
+def test_a_nack_that_wants_no_other_delivery_is_a_rejection(requeue: bytes, outcome: Outcome, cut: Cut) -> None:
+    client = subscribed(cut, b"client-individual")
+    assert client.says(b"NACK\nid:1.3\nrequeue:%b\n\n\0" % requeue) == [Settle(PEER, LINK, [3], 0, outcome)]
+    within = client.says(b"NACK\nid:1.2\nrequeue:%b\ntransaction:t\n\n\0" % requeue)
+    assert within == [Transacted(PEER, b"t", Settle(PEER, LINK, [2], 0, outcome))]
+
+
+def test_a_nack_that_does_not_say_clearly_what_it_wants_is_refused(cut: Cut) -> None:
+    client = subscribed(cut, b"client")
+    assert client.says(b"NACK\nid:1.3\nrequeue:perhaps\nreceipt:r\n\n\0") == []
+    error = client.error()
+    assert (error.headers["message"], error.headers["receipt-id"]) == ("header requeue is 'perhaps', neither true nor false", "r")
+
+
 def test_an_acknowledgement_is_receipted_when_it_is_durable(cut: Cut) -> None:
     client = subscribed(cut, b"client")
     (settle,) = client.says(b"ACK\nid:1.3\nreceipt:a\\c1\n\n\0")

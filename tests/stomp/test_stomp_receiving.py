@@ -29,6 +29,12 @@ from tests.stomp.conversation import LINK, PEER, Client, Cut, connected, message
         (b"id:0\ndestination:a\nactivemq.priority:--1\n", "header activemq.priority is '--1', not a whole number from -1000 to 1000"),
         (b"id:0\ndestination:a\nno-local:maybe\n", "header no-local is 'maybe', neither true nor false"),
         (b"id:0\ndestination:a\ndurable-subscriber-name:d\n", "header durable-subscriber-name of SUBSCRIBE is for topics: a queue keeps its messages anyway"),
+        (b"id:0\ndestination:a\nshared:true\n", "header shared of SUBSCRIBE is for topics: the consumers of a queue share it anyway"),
+        (
+            b"id:0\ndestination:a\nshared:true\nsubscription-name:s\n",
+            "header subscription-name of SUBSCRIBE is for topics: the consumers of a queue share it anyway",
+        ),
+        (b"id:0\ndestination:a\nack:auto\nprefetch-count:abc\n", "header prefetch-count is 'abc', not a number of messages"),
         (b"id:0\ndestination:a\nack:client\nprefetch-count:many\n", "header prefetch-count is 'many', not a number of messages"),
         (b"id:0\ndestination:a\nack:client\nactivemq.prefetchSize:-1\n", "header activemq.prefetchSize is '-1', not a number of messages"),
     ],
@@ -96,7 +102,7 @@ def test_a_subscribe_that_the_engine_refuses_is_an_error_with_its_receipt(cut: C
         (b"ack:client\nprefetch-count:100000\n", 65535, False),
         (b"ack:client\nprefetch-count:0\n", 65535, False),
         (b"ack:client\nactivemq.prefetchSize:0\n", 1, False),
-        (b"ack:client\ndurable:true\nauto-delete:false\nbrowser:false\n", 1000, False),
+        (b"ack:client\ndurable:true\nauto-delete:false\nbrowser:false\nshared:false\n", 1000, False),
     ],
 )
 def test_the_ack_mode_and_the_prefetch_become_credit(headers: bytes, credit: int, presettled: bool, cut: Cut) -> None:

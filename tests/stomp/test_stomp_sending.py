@@ -7,6 +7,7 @@ import tracemalloc
 import pytest
 
 from broker_core.engine.commands import Send
+from broker_core.engine.dead import ADDED
 from broker_core.engine.effects import Refused
 from broker_core.engine.message import Reliability
 from broker_core.engine.message_group import MessageGroup
@@ -62,6 +63,14 @@ def test_a_message_belongs_to_the_group_that_its_sender_names(cut: Cut) -> None:
             b"destination:a\nAMQ_SCHEDULED_DELAY:5\nAMQ_SCHEDULED_REPEAT:3\nAMQ_SCHEDULED_PERIOD:9\n",
             "header AMQ_SCHEDULED_PERIOD of SEND is not supported: a message is delayed once, by header delay in milliseconds",
         ),
+        (
+            b"destination:a\nx-delay:5000\n",
+            "header x-delay of SEND is not supported: a message is delayed once, by header delay in milliseconds",
+        ),
+        (
+            b"destination:a\nexpires:0\nexpiration:60000\n",
+            "header expiration of SEND is not supported: state header expires, an instant in milliseconds since 1970",
+        ),
         (b"destination:a\nJMSXGroupID:" + b"g" * 256 + b"\n", "header JMSXGroupID must have at most 255 characters"),
         (
             b"destination:a\nJMSXGroupID:g\nJMSXGroupSeq:last\n",
@@ -95,6 +104,13 @@ def test_a_bad_header_is_refused_before_the_body_is_taken(cut: Cut) -> None:
     client = connected(cut, limits=Limits(large_body_octets=100))
     assert client.says(b"SEND\ndestination:a\npriority:x\ncontent-length:100000\n\n" + b"x" * 500) == []
     assert client.error().headers["message"] == "header priority is 'x', not a digit 0 to 9"
+
+
+@pytest.mark.parametrize("octets", [b"SEND\n\n\0", b"SEND\r\n\r\n\0", b"SEND\n\0", b"SEND\r\n\n\0"])
+def test_a_send_without_any_header_is_told_the_one_that_it_needs(octets: bytes, cut: Cut) -> None:
+    client = connected(cut)
+    assert client.says(octets) == []
+    assert client.error().headers["message"] == "SEND needs header destination"
 
 
 NO_ERROR = (Refusal.NO_SUCH_DELIVERY, Refusal.TEMPORARY_DESTINATION_GONE)
@@ -185,6 +201,12 @@ def test_headers_are_kept_in_order_without_what_concerned_the_frame_or_is_the_br
     assert octets == (
         b"destination:/queue/a\ntype:order\ncorrelation-id:c1\nreply-to:/queue/b\ncontent-type:text/plain\npriority:5\nmy key:my value"
     )
+
+
+def test_no_sender_can_tell_that_a_message_is_dead_or_the_end_of_browsing(cut: Cut) -> None:
+    forged = b"".join(b"%b:forged\n" % name.encode() for name in sorted(ADDED))
+    octets = sent(cut, b"destination:a\nbrowser:end\n" + forged + b"original:mine\n").message.header.octets
+    assert octets == b"destination:a\noriginal:mine"
 
 
 @pytest.mark.parametrize(
