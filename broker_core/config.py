@@ -39,20 +39,20 @@ class BrokerConfig:
     home: Path = field(default=Path("var"), metadata={"variable": "SURETY_HOME"})
     """Folder of everything this installation keeps: embedded database, logs, pid files, keys."""
     database_url: str = _text("", "DATABASE_URL")
-    """libpq URI of the database, reached directly and never through a transaction pooler (the lease is a session lock, R11).
+    """libpq URI of the database, on PostgreSQL 16 or later, reached directly and never through a transaction pooler (the lease is a session lock, R11).
     Empty: the supervisor runs an embedded PostgreSQL under the home folder and the broker uses its socket."""
     bind: str = _text("127.0.0.1", "SURETY_BIND")
     """Address that every listener binds. Loopback, until somebody decides that the network may reach it."""
     http_port: int = _number(8000, 1, 65_535)
-    """The console, the REST API, health and metrics."""
+    """The console, health and metrics; there is no REST API yet."""
     stomp_port: int = _number(61_613, 1, 65_535)
     """STOMP without TLS; the port that every STOMP client tries first."""
     stomp_tls_port: int = _number(61_614, 1, 65_535)
     """STOMP with TLS; open only with a certificate."""
     amqp_port: int = _number(5_672, 1, 65_535)
-    """AMQP without TLS (IANA: amqp)."""
+    """For AMQP without TLS (IANA: amqp). Not there yet: nothing listens on it."""
     amqp_tls_port: int = _number(5_671, 1, 65_535)
-    """AMQP with TLS (IANA: amqps); open only with a certificate."""
+    """For AMQP with TLS (IANA: amqps). Not there yet: nothing listens on it."""
     tls_cert: str = _text("", "SURETY_TLS_CERT")
     """PEM file of the certificate chain; with SURETY_TLS_KEY it opens the TLS ports."""
     tls_key: str = _text("", "SURETY_TLS_KEY")
@@ -65,12 +65,14 @@ class BrokerConfig:
     connections_max: int = _number(10_000, 1, 1_000_000)
     """Connections of clients at once; one more is refused before it costs memory."""
     login_seconds: int = _number(10, 1, 600)
-    """A connection that has not logged in by then is closed: idle strangers must not fill connections_max."""
+    """A connection that has not sent its CONNECT frame by then is closed: idle strangers must not fill connections_max. How long the login is checked
+    does not count."""
     heartbeat_ms: int = _number(1_000, 100, 3_600_000)
     """Heart-beat offered to and wished from STOMP clients that want one; the larger of both sides' wishes holds. At 1 s 10,000 clients cost
     at most 10,000 small writes a second, and one that is gone is noticed after 2 s."""
     header_octets_max: int = _number(64 * KIB, KIB, 16 * MIB)
-    """Octets of all header lines of a frame together: parsing holds them in memory before anything is known of the peer."""
+    """Octets of all header lines of a frame together: parsing holds them in memory before anything is known of the peer. One line has at most
+    16 KiB, whatever this says."""
     headers_max: int = _number(1_000, 10, 100_000)
     """Header lines of one frame."""
     send_buffer_octets_max: int = _number(MIB, 64 * KIB, GIB)
@@ -93,7 +95,7 @@ class BrokerConfig:
 
     # -- messages -------------------------------------------------------------------------------------------------------------------
     message_octets_max: int = _number(100 * MIB, KIB, GIB)
-    """Octets of one message, header section and body together (R23)."""
+    """Octets of the body of one message (R23); what its headers may have is header_octets_max."""
     large_body_octets: int = _number(256 * KIB, KIB, 64 * MIB)
     """Bodies above this are written in chunks before their message enters a batch, so that no group commit waits for them (R16)."""
     body_chunk_octets: int = _number(MIB, 64 * KIB, 64 * MIB)
@@ -129,8 +131,9 @@ class BrokerConfig:
     """A transaction that lasts longer is rolled back: what it acknowledged is kept from all others meanwhile."""
 
     # -- redelivery -----------------------------------------------------------------------------------------------------------------
-    redelivery_max: int = _number(10, 0, 1_000_000)
-    """Failed deliveries after which a message is dead; crash and disconnect are no failures (R9). 0: never."""
+    redelivery_max: int = _number(10, -1, 10_000)
+    """Redeliveries of a message whose delivery fails: when it fails once more it is dead. Crash and disconnect are no failures (R9). 0: dead at the
+    first failure; -1: never."""
     redelivery_delay_ms: int = _number(1_000, 0, 86_400_000)
     """Wait before the second delivery of a message that failed; the third waits redelivery_multiplier times as long, and so on."""
     redelivery_multiplier: int = _number(2, 1, 100)
@@ -250,7 +253,7 @@ def _parse(setting: Field[Any], text: str) -> Any:
         raise ConfigError(f"{variable_of(setting)} is {text!r}, but must be true or false.")
     if setting.type != "int":
         return text
-    match = re.fullmatch(r"([0-9]{1,18}) ?(|KiB|MiB|GiB)", text.replace("_", ""), re.ASCII)
+    match = re.fullmatch(r"(-?[0-9]{1,18}) ?(|KiB|MiB|GiB)", text.replace("_", ""), re.ASCII)
     if match is None:
         raise ConfigError(f"{variable_of(setting)} is {text!r}, but must be a whole number, with KiB, MiB or GiB if you like.")
     return int(match[1]) * _UNITS[match[2]]

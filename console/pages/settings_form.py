@@ -7,7 +7,7 @@ from django import forms
 from broker_core.control import SETTINGS
 
 WORDS = {
-    "redelivery_max": ("Redeliveries at most", "Failures after which a message is dead. 0: the first kills it; -1: never."),
+    "redelivery_max": ("Redeliveries at most", "Of a message that fails; one failure more and it is dead. 0: the first kills it; -1: never."),
     "redelivery_delay_ms": ("First redelivery after (ms)", "The wait before a message that failed is delivered again."),
     "redelivery_multiplier": ("Multiplied by", "How much longer each further wait is."),
     "redelivery_delay_max_ms": ("Wait at most (ms)", "The wait grows no further."),

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from broker_core.config import BrokerConfig, ConfigError, reference, settings, variable_of
+from broker_core.engine.destination import BOUNDS
 from tests.tidy.rules import REPOSITORY
 
 NUMBERS = [setting for setting in settings() if "low" in setting.metadata]
@@ -37,6 +38,12 @@ def test_what_is_no_whole_number_is_refused_or_is_the_default(text: str) -> None
 )
 def test_sizes_carry_units(text: str, octets: int) -> None:
     assert BrokerConfig.from_env({"SURETY_SEND_BUFFER_OCTETS_MAX": text}).send_buffer_octets_max == octets
+
+
+def test_what_destinations_may_be_set_to_the_default_of_all_may_be_set_to() -> None:
+    _, low, high = BOUNDS["redelivery_max"]
+    for most in (low, 0, high):
+        assert BrokerConfig.from_env({"SURETY_REDELIVERY_MAX": str(most)}).redelivery_max == most
 
 
 @pytest.mark.parametrize(("text", "value"), [("true", True), ("no", False), ("0", False), ("ON", True)])
