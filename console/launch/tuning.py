@@ -15,6 +15,8 @@ def settings(memory_octets: int) -> str:
 fsync = on
 full_page_writes = on
 synchronous_commit = on
+# What is confirmed without waiting for the disk (`reliability:reliable`) is there within three times this: half a second.
+wal_writer_delay = 150ms
 
 # The latest segments and all progress fit; an eighth of a small machine's memory.
 shared_buffers = {shared}MB

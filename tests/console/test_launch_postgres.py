@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import pwd
+import re
 import shutil
 import signal
 import subprocess
@@ -222,3 +223,9 @@ def test_an_account_enters_where_everyone_or_its_owner_may(home: Path) -> None:
 @pytest.mark.parametrize(("memory", "shared"), [(256 << 20, "32MB"), (2 << 30, "256MB"), (64 << 30, "512MB")])
 def test_a_small_machine_gives_an_eighth_of_its_memory(memory: int, shared: str) -> None:
     assert f"shared_buffers = {shared}\n" in settings(memory)
+
+
+def test_half_a_second_at_most_is_confirmed_and_not_on_disk() -> None:
+    """As README.md says: PostgreSQL writes what nobody waits for within three times its wal_writer_delay."""
+    delay = re.search(r"^wal_writer_delay = (\d+)ms$", settings(1 << 30), re.MULTILINE)
+    assert delay is not None and 3 * int(delay[1]) <= 500
