@@ -280,7 +280,9 @@ def aborted_sends_appear(plant: Plant) -> None:
 
     def roll_back(shard: Any, transaction: Any, outcome: Any) -> None:
         for send in transaction.sends:
-            transactions.accept(shard, transactions.obtain(shard, send.address), send.message)
+            if transactions.why_not(shard, send) is None:
+                destination = transactions.obtain(shard, send.peer, send.address)
+                transactions.accept(shard, destination, send.message, send.message.accepted_at)
         right(shard, transaction, outcome)
 
     plant.put(transactions, "roll_back", roll_back)
