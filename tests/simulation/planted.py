@@ -13,13 +13,11 @@ from broker_core.engine import (
     browsing,
     dead,
     delivering,
-    dispatch,
     duplicates,
     eligibility,
     engine,
     expiring,
     fan_out,
-    keeping,
     maintenance,
     paging,
     recovery,
@@ -278,12 +276,12 @@ def aborted_sends_appear(plant: Plant) -> None:
     """What a transaction sent is placed although it is rolled back."""
     right = transactions.roll_back
 
-    def roll_back(shard: Any, transaction: Any, outcome: Any) -> None:
+    def roll_back(shard: Any, transaction: Any) -> None:
         for send in transaction.sends:
             if transactions.why_not(shard, send) is None:
                 destination = transactions.obtain(shard, send.peer, send.address)
                 transactions.accept(shard, destination, send.message, send.message.accepted_at)
-        right(shard, transaction, outcome)
+        right(shard, transaction)
 
     plant.put(transactions, "roll_back", roll_back)
 
@@ -410,19 +408,6 @@ def burials_forgotten(plant: Plant) -> None:
         return recovered
 
     plant.put(term, "recover", recover)
-
-
-def kept_for_one_only(plant: Plant) -> None:
-    """What a lane keeps for all subscriptions that are behind goes when the first has taken it."""
-    right = keeping.refill
-
-    def refill(shard: Any, subscription: Any) -> bool:
-        filled = right(shard, subscription)
-        for cursor in subscription.order:
-            keeping.release(shard, cursor.lane, [position for position in cursor.lane.kept if position < cursor.loaded])
-        return filled
-
-    plant.put(dispatch, "refill", refill)
 
 
 def portions_pass_what_is_on_disk(plant: Plant) -> None:
@@ -588,7 +573,6 @@ BUGS: tuple[Bug, ...] = (
     arrival_within_a_read_forgotten,
     accounts_forgotten,
     burials_forgotten,
-    kept_for_one_only,
     portions_pass_what_is_on_disk,
     expiry_ends_with_the_flush,
     scans_skip_what_came_back,
