@@ -18,6 +18,7 @@ from broker_core.engine import (
     engine,
     expiring,
     fan_out,
+    group_dispatch,
     maintenance,
     paging,
     recovery,
@@ -27,6 +28,7 @@ from broker_core.engine import (
     selection,
     sending,
     settlement,
+    subscribing,
     topics,
     transactions,
     walk,
@@ -36,6 +38,7 @@ from broker_core.engine.effects import Confirmed, Effects, Outcome
 from broker_core.engine.progress import Progress
 from broker_core.engine.schedule import Schedule
 from broker_core.engine.subscription import Cursor
+from broker_core.engine.waiting import put_back
 from broker_core.server.host import Host
 from broker_core.stomp import sections
 
@@ -270,6 +273,29 @@ def bodies_of_the_volatile_kept(plant: Plant) -> None:
 def bodies_on_disk_forgotten(plant: Plant) -> None:
     """A purge discards the large bodies of volatile messages in memory, and not of those that spilled."""
     plant.put(accounting, "bodies_behind", lambda _cursor: [])
+
+
+def set_aside_for_ever(plant: Plant) -> None:
+    """What is set aside for the owner of a message group does not come back when that is gone."""
+    right = subscribing.disown
+
+    def disown(shard: Any, subscription: Any, link: Any) -> None:
+        if subscription.owners is not None:
+            subscription.owners.queues.pop(link, None)
+        right(shard, subscription, link)
+
+    plant.put(subscribing, "disown", disown)
+
+
+def set_aside_and_left(plant: Plant) -> None:
+    """What was set aside for the owner of a message group waits for everybody as well, once its owner has it."""
+    right = group_dispatch.take_aside
+
+    def take_aside(shard: Any, link: Any, cursor: Any, message: Any) -> None:
+        right(shard, link, cursor, message)
+        put_back(shard, cursor, message)
+
+    plant.put(group_dispatch, "take_aside", take_aside)
 
 
 def aborted_sends_appear(plant: Plant) -> None:
@@ -587,6 +613,8 @@ BUGS: tuple[Bug, ...] = (
     reply_before_the_queue_is_there,
     exclusive_one_of_many,
     newest_exclusive_consumer_leads,
+    set_aside_for_ever,
+    set_aside_and_left,
     aborted_sends_appear,
     transaction_torn,
     reserved_forgotten,

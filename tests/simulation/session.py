@@ -25,6 +25,8 @@ def owed(address: str, priority: int) -> tuple[str, ...]:
     return tuple(name for name, least in DURABLES.items() if priority >= least) if address == TOPIC else ()
 
 
+GROUPED = "queue/c"
+"""Most of what is sent there belongs to message groups, which the sessions share."""
 COLOURS = ("red", "green", "blue", "blue")
 SELECTORS: dict[str, Callable[[Known], bool]] = {
     "": lambda _message: True,
@@ -96,6 +98,7 @@ class Session:
         message.replies = self.full(reply_to)
         message.delay, message.due = delay, self._now() + delay if delay else 0
         message.colour = self._random.choice(COLOURS)
+        message.group = f"g{self._orders % 5}" if address == GROUPED and self._orders % 3 else ""
         self._orders += 1
         self._auditor.sends(message)
         headers = self._headers_of(message, named=named)
@@ -117,6 +120,9 @@ class Session:
     def _headers_of(self, message: Known, *, named: bool) -> list[tuple[str, str]]:
         headers = [("destination", f"/{message.address}"), ("reliability", LEVELS[message.level]), ("priority", str(message.priority))]
         headers += [("content-length", str(len(message.body))), ("colour", message.colour)]
+        if message.group:
+            headers.append(("JMSXGroupID", message.group))
+            headers += [("JMSXGroupSeq", "-1")] if message.order % 11 == 0 else []
         if message.expires:
             headers.append(("expires", str(message.expires)))
         if message.delay:
