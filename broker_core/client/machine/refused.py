@@ -39,6 +39,7 @@ EXCEPTIONS: dict[Refusal, type[JMSException]] = {
     Refusal.LINK_IN_USE: JMSException,
     Refusal.NO_SUCH_LINK: JMSException,
     Refusal.NO_SUCH_DELIVERY: IllegalStateException,
+    Refusal.NOT_OUTSTANDING: TransactionRolledBackException,
     Refusal.TRANSACTION_EXISTS: JMSException,
     Refusal.NO_SUCH_TRANSACTION: TransactionRolledBackException,
     Refusal.TRANSACTION_TIMED_OUT: TransactionRolledBackException,
