@@ -64,6 +64,8 @@ class Known:
     replies: str = ""
     """Where its sender wants the reply, by the name that others know."""
     colour: str = ""
+    repeated: bool = False
+    """Sent again, as it was in doubt: its place is that of one sending or of the other."""
     group: str = ""
     """Of messages that stay together; others of its session may come before it or behind it."""
 
@@ -173,6 +175,8 @@ class Auditor:
         self._require(message.address not in message.ack_confirmed, f"{uid} was acknowledged and is dead all the same")
 
     def _check_order(self, message: Known, at: Subscription) -> None:
+        if message.repeated:
+            return
         key = (message.session, message.address, message.priority, message.stored, message.delay, message.group)
         before = at.orders.get(key, -1)
         self._require(before < message.order, f"{message.uid} overtook send {before} of {message.session} on {at.name}")

@@ -138,6 +138,7 @@ class Session:
             headers.append(("transaction", self._name_of_transaction()))
         else:
             headers.append(self._asks(lambda: self._auditor.confirmed(message.uid)))
+        message.repeated = True
         self._log(("again", message.uid))
         self._say("SEND", headers, message.body)
 
