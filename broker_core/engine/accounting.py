@@ -24,10 +24,7 @@ def settle_range(shard: Shard, cursor: Cursor, first: int, last: int, octets: in
     """The same for neighbours, none of them settled yet. Whether they are assured the caller looks at."""
     cursor.progress.settle(first, last)
     shard.change(cursor)
-    if cursor.failures:
-        few = last - first < len(cursor.failures)
-        for position in range(first, last + 1) if few else [p for p in cursor.failures if first <= p <= last]:
-            forget_failures(cursor, position)
+    forget_failures_within(cursor, first, last)
     batch = shard.batch
     destination = cursor.subscription.destination
     if cursor.durable:
@@ -75,6 +72,14 @@ def hand_over(shard: Shard, body: StoredBody) -> bool:
 def forget_failures(cursor: Cursor, position: int) -> None:
     if cursor.failures and cursor.failures.pop(position, 0) and cursor.durable:
         cursor.failures_changed[position] = None
+
+
+def forget_failures_within(cursor: Cursor, first: int, last: int) -> None:
+    """The same for neighbours."""
+    if cursor.failures:
+        few = last - first < len(cursor.failures)
+        for position in range(first, last + 1) if few else [p for p in cursor.failures if first <= p <= last]:
+            forget_failures(cursor, position)
 
 
 # -- octets of a topic ----------------------------------------------------------------------------------------------------------------

@@ -7,7 +7,7 @@ from heapq import heappop
 from .dead import expire, expire_found
 from .effects import Delivered
 from .link import Link
-from .message import Header, Message, Reliability, StoredBody
+from .message import BEYOND, Header, Message, Reliability, StoredBody
 from .scanning import head, remove
 from .selection import Scan
 from .shard import Shard
@@ -15,8 +15,6 @@ from .subscription import Cursor
 from .waiting import forget_stale, withdraw
 
 
-ALL = 1 << 62
-"""Positions."""
 OCTETS_STEP = 8192
 """That take as long to write as another message."""
 
@@ -71,7 +69,7 @@ def _take(shard: Shard, link: Link, cursor: Cursor, count: int) -> list[Message]
     room = shard.limits.link_octets - link.octets
     octets = freed = expiration = 0
     header: Header | None = None
-    upto = cursor.first_missing if cursor.missing else ALL
+    upto = cursor.first_missing if cursor.missing else BEYOND
     while count and octets < room and (returned or ready):
         if returned:
             position = cursor.lowest[0]

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, fields
 from typing import TYPE_CHECKING, Any
 
 from .address import is_reserved, is_topic
-from .message import LANES, Message, StoredBody
+from .message import BEYOND, LANES, Message, StoredBody
 from .progress import Progress
 from .routes import Routes
 
@@ -70,8 +70,6 @@ assert set(BOUNDS) == {f.name for f in fields(Settings)}
 
 
 NO_ROUTES = Routes()
-HANDED = 1 << 62
-"""Of a lane: whatever position there is."""
 
 
 class Lane:
@@ -97,7 +95,7 @@ class Lane:
         self.index = index
         self.tail = tail
         """The next position."""
-        self.handed = HANDED
+        self.handed = BEYOND
         """Of a topic: everything below has been given to those who have consumers, or may be read by them; the rest will be (fan_out.py)."""
         self.buried = Progress()
         """Of a topic: what has expired for some subscription, so that it is in the dead message queue already and need not be once more."""

@@ -128,7 +128,7 @@ def _foremost(_: Shard, subscription: Subscription) -> Cursor | None:
             foremost = cursor.priority
             if found is None or cursor.head.sequence < found.head.sequence:
                 found = cursor
-        elif cursor.is_behind and not (cursor.is_barren and subscription.durable):
+        elif cursor.holds_up:
             foremost = cursor.priority
             if not subscription.durable:  # what it gets of one producer and mode may lie in both lanes (topics.publish)
                 return None

@@ -106,10 +106,11 @@ def restored(shard: Shard) -> None:
     """All of it: what is too much together goes."""
     if shard.duplicates.ids <= shard.limits.duplicate_ids_total_max:
         return
+    most = _share(shard)
     for destination in shard.duplicates.turns:
         known = destination.known_ids
         assert known is not None
-        while len(known) > _share(shard):
+        while len(known) > most:
             known.forget_oldest()
             shard.duplicates.ids -= 1
 

@@ -12,8 +12,8 @@ from collections import deque
 from typing import TYPE_CHECKING
 
 from .accounting import let_go
-from .destination import HANDED, Destination, Lane
-from .message import VOLATILE, Message, Reliability
+from .destination import Destination, Lane
+from .message import BEYOND, VOLATILE, Message, Reliability
 from .placing import drop, has_room
 from .shard import Shard
 from .subscription import Cursor, Subscription
@@ -118,7 +118,7 @@ class FanOut:
         if lane.index < VOLATILE:
             self.octets -= message.size
             shard.memory -= message.size
-        if message.holders > 1 or message.position < shard.batch.firsts.get(lane, HANDED):  # else nobody took it, and its row is still to be written
+        if message.holders > 1 or message.position < shard.batch.firsts.get(lane, BEYOND):  # else nobody took it, and its row is still to be written
             let_go(message)
 
     def _end(self, shard: Shard) -> None:
@@ -140,7 +140,7 @@ class FanOut:
     def _close(self) -> None:
         self.destination.fan_out = None
         for lane in self.upto:
-            lane.handed = HANDED
+            lane.handed = BEYOND
 
     @property
     def is_over(self) -> bool:

@@ -13,7 +13,7 @@ from .dead import expire
 from .delivering import OCTETS_STEP, Taken, deliver, room_of
 from .grouping import choose, close, first_aside, may_set_aside, owner_of, set_aside, take_aside
 from .link import Link, Tier
-from .message import Message, Reliability
+from .message import BEYOND, Message, Reliability
 from .scanning import head, remove
 from .selection import Scan, Selection
 from .shard import Shard
@@ -98,7 +98,7 @@ def _foremost(shard: Shard, source: Subscription | Selection, link: Link | None,
             foremost = place.priority
             if found is None or message.sequence < oldest:
                 found, oldest = place, message.sequence
-        elif isinstance(place, Cursor) and place.is_behind and place not in stalled and not (place.is_barren and place.subscription.durable):
+        elif isinstance(place, Cursor) and place not in stalled and place.holds_up:
             foremost = place.priority
             if not place.subscription.durable:  # what it gets of one producer and mode may lie in both lanes (topics.publish)
                 return None
@@ -117,7 +117,7 @@ def _next_for(shard: Shard, link: Link | None, place: Place, stalled: set[Place]
         if place.unseen:
             return None, False
         following = head(shard, place)
-        come = place.at if place.is_behind else ALL
+        come = place.at if place.is_behind else BEYOND
         cursor = place.cursor
     if following is not None and following.position < come:
         come = following.position
@@ -126,10 +126,6 @@ def _next_for(shard: Shard, link: Link | None, place: Place, stalled: set[Place]
         return own, True
     # What a selective consumer has set aside further on waits for what lies before it, which may be of its group.
     return (following if following is not None and following.body is not None and place not in stalled else None), False
-
-
-ALL = 1 << 62
-"""Positions."""
 
 
 # -- taking it --------------------------------------------------------------------------------------------------------------------------

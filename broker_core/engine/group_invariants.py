@@ -71,7 +71,7 @@ def _check_turns(shard: Shard, subscription: Subscription) -> None:
                 come = min(cursor.frontier, cursor.horizon if following is None else following.position)
                 late = [position for position in positions if position < come]
                 assert not late, f"{late} of {lane_name(cursor)} are set aside for link {link.number}, which has room"
-        if following is None and cursor.is_behind and not (cursor.is_barren and subscription.durable):
+        if following is None and cursor.holds_up:
             return
 
 

@@ -57,7 +57,7 @@ def deliverable(subscription: Subscription) -> list[Cursor]:
     """Where something waits for nothing but a link with room."""
     if subscription.destination.state & Direction.CONSUMERS:
         return []
-    held_up = [cursor for cursor in subscription.order if cursor.is_behind and not (cursor.is_barren and subscription.durable)]
+    held_up = [cursor for cursor in subscription.order if cursor.holds_up]
     read = max((cursor.priority for cursor in held_up if not cursor.deliverable), default=-1)
     least = read if subscription.durable else read + 1
     return [cursor for cursor in subscription.order if cursor.deliverable and cursor.priority >= least]

@@ -17,6 +17,9 @@ VOLATILE = PRIORITIES
 
 LANES = 2 * PRIORITIES
 
+BEYOND = 1 << 62
+"""Whatever position there is lies below."""
+
 
 class Reliability(IntEnum):
     """The five levels of message reliability, weakest first (WebSphere; checklist items 111 to 130)."""

@@ -33,11 +33,11 @@ def want_pages(shard: Shard, subscription: Subscription) -> None:
             continue
         if cursor.missing:
             _want_missing(shard, cursor)
-        elif cursor.loaded < cursor.lane.tail and (not cursor.ready or may_read_ahead(shard, cursor)):
+        elif cursor.loaded < cursor.lane.tail and (not cursor.ready or _may_read_ahead(shard, cursor)):
             _want_page(shard, cursor)
 
 
-def may_read_ahead(shard: Shard, cursor: Cursor) -> bool:
+def _may_read_ahead(shard: Shard, cursor: Cursor) -> bool:
     """There is less than a page of it in memory, and memory has room: who has nothing may always read."""
     limits = shard.limits
     return len(cursor.ready) < limits.page_rows and cursor.octets < limits.page_octets and shard.memory < limits.memory_octets

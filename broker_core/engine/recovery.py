@@ -3,6 +3,7 @@ are this one path."""
 
 from __future__ import annotations
 
+from .accounting import forget_failures_within
 from .address import DEAD_MESSAGE_QUEUE
 from .destination import Destination, Lane, Settings
 from .duplicates import follow_settings, restore, restored
@@ -149,12 +150,7 @@ def _settle(shard: Shard, cursor: Cursor, first: int, last: int, outcome: int) -
         destination.settled += last - first + 1
     elif outcome == Outcome.EXPIRED:
         destination.expired += last - first + 1
-    failures = cursor.failures
-    if failures:
-        few = last - first < len(failures)
-        for position in [p for p in range(first, last + 1) if p in failures] if few else [p for p in failures if first <= p <= last]:
-            del failures[position]
-            cursor.failures_changed[position] = None
+    forget_failures_within(cursor, first, last)
     shard.change(cursor)
 
 

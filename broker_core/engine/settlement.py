@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import deque
-from heapq import heappush
 
 from .accounting import discard_body, forget_failures
 from .commands import Settle
@@ -16,7 +15,7 @@ from .progress import ranges
 from .refusal import Refusal
 from .shard import Shard
 from .subscription import Cursor, Subscription
-from .waiting import offer, put_back
+from .waiting import put_back, put_missing
 from .wildcard import WildcardSubscription
 
 RETURN_STEPS = 4
@@ -179,9 +178,7 @@ def come_back(shard: Shard, cursor: Cursor, message: Message) -> None:
     cursor.subscription.destination.redelivered += 1
     shard.redelivered += 1
     if back.body is None:
-        cursor.missing[back.position] = back
-        heappush(cursor.awaited, back.position)
-        offer(cursor, back)
+        put_missing(cursor, back)
     else:
         put_back(shard, cursor, back)
     shard.mark(cursor.subscription)

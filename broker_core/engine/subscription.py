@@ -194,9 +194,9 @@ class Cursor:
         return bool(self.missing) or self.horizon < min(lane.tail, lane.handed)
 
     @property
-    def is_barren(self) -> bool:
-        """The last page had expired, and whatever is behind it perhaps, too: it should hold up nobody."""
-        return self.barren == self.loaded
+    def holds_up(self) -> bool:
+        """Lower priorities wait for what is to be read here. Not if the last page had expired, and whatever is behind it perhaps, too."""
+        return self.is_behind and not (self.barren == self.loaded and self.subscription.durable)
 
     @property
     def first_missing(self) -> int:

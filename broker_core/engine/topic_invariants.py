@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 
-from .destination import HANDED, Destination
+from .destination import Destination
+from .message import BEYOND
 from .shard import Shard
 
 
@@ -35,7 +36,7 @@ def check_lanes(shard: Shard) -> int:
 
 def check_routes(shard: Shard, destination: Destination) -> None:
     address, routes = destination.address, destination.routes
-    handing = [lane.handed for lane in destination.lanes if lane is not None and lane.handed != HANDED]
+    handing = [lane.handed for lane in destination.lanes if lane is not None and lane.handed != BEYOND]
     assert (destination.fan_out is not None) == (destination.fan_out in shard.handing), f"{address} hands out nothing and never ends"
     assert bool(handing) == (destination.fan_out is not None), f"lanes of {address} wait to be handed out from {handing}"
     members = {number: group for group in routes.groups.values() for number in group.members}

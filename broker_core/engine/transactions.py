@@ -180,6 +180,13 @@ def roll_back(shard: Shard, transaction: Transaction) -> None:
                 give_up(shard, subscription, message, Outcome.FAILED)
 
 
+def _abandon(shard: Shard, transaction: Transaction, outcome: Outcome) -> None:
+    """Nobody waits for what it acknowledged to have come back."""
+    _forget_sends(shard, transaction)
+    for subscription, _, messages in transaction.settles:
+        give_back(shard, subscription, messages, outcome)
+
+
 def _forget_sends(shard: Shard, transaction: Transaction) -> None:
     shard.transacted -= transaction.octets
     for send in transaction.sends:
@@ -189,9 +196,7 @@ def _forget_sends(shard: Shard, transaction: Transaction) -> None:
 def roll_back_all(shard: Shard, transactions: Iterable[Transaction]) -> None:
     """Their peer is gone: that is no failure of the messages."""
     for transaction in transactions:
-        _forget_sends(shard, transaction)
-        for subscription, _, messages in transaction.settles:
-            give_back(shard, subscription, messages, Outcome.RELEASED)
+        _abandon(shard, transaction, Outcome.RELEASED)
 
 
 def time_out(shard: Shard) -> None:
@@ -199,9 +204,7 @@ def time_out(shard: Shard) -> None:
     for peer in shard.peers.values():
         for transaction in peer.transactions.values():
             if transaction.ends_at <= shard.now:
-                _forget_sends(shard, transaction)
-                for subscription, _, messages in transaction.settles:
-                    give_back(shard, subscription, messages, Outcome.FAILED)
+                _abandon(shard, transaction, Outcome.FAILED)
                 transaction.sends, transaction.settles, transaction.octets = [], [], 0
 
 

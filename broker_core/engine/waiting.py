@@ -87,6 +87,13 @@ def withdraw(shard: Shard, cursor: Cursor, message: Message) -> Message | None:
     return message
 
 
+def put_missing(cursor: Cursor, message: Message) -> None:
+    """It comes before what was never delivered, when its body has been read."""
+    cursor.missing[message.position] = message
+    heappush(cursor.awaited, message.position)
+    offer(cursor, message)
+
+
 def take_missing(cursor: Cursor, position: int) -> Message | None:
     """It waits for its body no more."""
     message = cursor.missing.pop(position, None)

@@ -23,7 +23,7 @@ from broker_core.engine.subscription import EVERYTHING, Filter
 
 from .escaping import canonical, header_line, read_canonical
 from .limits import Limits
-from .sections import Malformed
+from .sections import DUPLICATE_IDS, Malformed
 
 if TYPE_CHECKING:
     from .temporaries import Temporaries
@@ -51,8 +51,6 @@ OTHER_SCHEDULES = ("AMQ_SCHEDULED_CRON", "AMQ_SCHEDULED_PERIOD", "AMQ_SCHEDULED_
 """ActiveMQ's repetitions, Artemis's instant, RabbitMQ's delay: to ignore them would be to deliver too early or too seldom."""
 OTHER_EXPIRATION = "expiration"
 """RabbitMQ's, in ms from the send: to ignore it would be to deliver what nobody wants any more."""
-DUPLICATE_IDS = ("duplicate-id", "_AMQ_DUPL_ID")
-"""Ours, Artemis's. Delivered as any header: who sends on what he received twice names it alike."""
 DUPLICATE_ID_OCTETS_MAX = 255
 INSTANT_MAX = (1 << 63) - 1
 """Instants are 64-bit integers in the store."""
@@ -139,8 +137,7 @@ def _group(headers: dict[str, str]) -> MessageGroup | None:
     if len(headers[GROUP_ID]) > NAME_MAX:
         raise Malformed(f"header {GROUP_ID} must have at most {NAME_MAX} characters")
     sequence = headers.get(GROUP_SEQUENCE, "0")
-    digits = sequence.removeprefix("-")
-    if not (digits.isascii() and digits.isdigit() and len(digits) <= 10):
+    if not _is_whole(sequence, 10):
         raise Malformed(f"header {GROUP_SEQUENCE} is {quoted(sequence)}, not a whole number (-1: the last of its group)")
     return group_of(headers)
 
@@ -316,11 +313,16 @@ def _consumer_priority(headers: dict[str, str]) -> int:
     for name in CONSUMER_PRIORITIES:
         value = headers.get(name)
         if value is not None:
-            digits = value.removeprefix("-")
-            if not (digits.isascii() and digits.isdigit() and len(digits) <= 4 and int(digits) <= PRIORITY_MAX):
+            if not (_is_whole(value, 4) and abs(int(value)) <= PRIORITY_MAX):
                 raise Malformed(f"header {name} is {quoted(value)}, not a whole number from -{PRIORITY_MAX} to {PRIORITY_MAX}")
             return int(value)
     return 0
+
+
+def _is_whole(value: str, digits_max: int) -> bool:
+    """A whole number of so many digits, perhaps with a sign before it."""
+    digits = value.removeprefix("-")
+    return digits.isascii() and digits.isdigit() and len(digits) <= digits_max
 
 
 # -- selectors ----------------------------------------------------------------------------------------------------------------------

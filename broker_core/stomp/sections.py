@@ -22,7 +22,9 @@ UNESCAPED = frozenset(("CONNECT", "STOMP", "CONNECTED"))
 
 TEMPORARY = b"/temp-"
 """How the names of temporary destinations begin, in whatever header."""
-UNREPEATED = (b"\nduplicate-id:", b"\n_AMQ_DUPL_ID:")
+DUPLICATE_IDS = ("duplicate-id", "_AMQ_DUPL_ID")
+"""Ours, Artemis's. Delivered as any header: who sends on what he received twice names it alike."""
+UNREPEATED = tuple([b"\n%b:" % name.encode() for name in DUPLICATE_IDS])
 """How lines begin that are other ones in every message: their sections would only take the place of those that repeat."""
 COMMAND_OCTETS_MAX = 16
 """The longest command, UNSUBSCRIBE, has 11. Anything longer is another protocol and is refused before its first line ends."""

@@ -233,3 +233,18 @@ class Bench:
 
     def depth(self, address: str = QUEUE) -> int:
         return self.destination(address).depth
+
+
+def deliveries(effects: Effects) -> int:
+    """Messages that one flush handed out."""
+    return sum(len(output.messages) for output in effects.outputs if isinstance(output, Delivered))
+
+
+def received(bench: Bench, effects: Iterable[Effects]) -> dict[int, list[str]]:
+    """Bodies by link, of these flushes."""
+    bodies: dict[int, list[str]] = {}
+    for each in effects:
+        for output in each.outputs:
+            if isinstance(output, Delivered):
+                bodies.setdefault(output.link, []).extend(bench.body(message) for message in output.messages)
+    return bodies

@@ -7,12 +7,12 @@ from random import Random
 import pytest
 
 from broker_core.engine import commands as c
-from broker_core.engine.effects import Delivered, Effects
+from broker_core.engine.effects import Effects
 from broker_core.engine.message import Header, Message
 from broker_core.engine.refusal import Refusal
 from broker_core.engine.selector import compile_selector
 from broker_core.engine.subscription import Filter
-from tests.engine.rig import ASSURED, BEST_EFFORT, EXPRESS, QUEUE, RELIABLE, START, Bench
+from tests.engine.rig import ASSURED, BEST_EFFORT, EXPRESS, QUEUE, RELIABLE, START, Bench, deliveries, received
 
 TOPIC = "topic/prices"
 
@@ -49,20 +49,6 @@ def commit(b: Bench, sends: int, *, level=RELIABLE, address: str = TOPIC) -> Non
     for number in range(sends):
         b.apply(c.Transacted(1, b"t", c.Send(1, None, address, message(f"m{number}", level=level))))
     b.apply(c.End(1, b"t", commit=True, token="done"))
-
-
-def deliveries(effects: Effects) -> int:
-    return sum(len(output.messages) for output in effects.outputs if isinstance(output, Delivered))
-
-
-def received(b: Bench, effects: list[Effects]) -> dict[int, list[str]]:
-    """Bodies by link."""
-    bodies: dict[int, list[str]] = {}
-    for each in effects:
-        for output in each.outputs:
-            if isinstance(output, Delivered):
-                bodies.setdefault(output.link, []).extend(b.body(m) for m in output.messages)
-    return bodies
 
 
 class Given:

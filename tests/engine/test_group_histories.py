@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from random import Random
 
 import pytest
 
 from broker_core.engine import commands as c
 from broker_core.engine.destination import Settings
-from broker_core.engine.effects import Delivered, Outcome, Output
+from broker_core.engine.effects import Delivered, Output
 from broker_core.engine.selector import compile_selector
 from broker_core.engine.subscription import EVERYTHING, Filter
+from tests.engine.histories import OUTCOMES, QueueHistory
 from tests.engine.naive import NaiveLink
 from tests.engine.naive_groups import GroupedBroker
 from tests.engine.rig import EXPRESS, QUEUE, RELIABLE, Bench
@@ -22,15 +22,14 @@ MAXIMUM = 2
 COLOURS = ("red", "green", "blue")
 GROUPS = ("", "a", "a", "b", "b", "c", "d", "e")
 SMALL = {"page_rows": 4, "segment_rows": 12, "page_octets": 400, "looks": 9, "scan_rows": 3, "scan_positions": 6}
-OUTCOMES = {"accepted": Outcome.ACCEPTED, "released": Outcome.RELEASED, "rejected": Outcome.REJECTED, "failed": Outcome.FAILED}
 
 
-class History:
+class History(QueueHistory):
     """An odd seed has selective consumers, every third a redelivery delay, every fourth a small window, every fifth few names, every
     seventh short flushes."""
 
     def __init__(self, seed: int) -> None:
-        self.random = Random(seed)
+        random = Random(seed)
         self.selective = seed % 2 == 1
         delay = 40 * (seed % 3 == 0)
         window = 5 if seed % 4 == 0 else 1000
@@ -38,19 +37,9 @@ class History:
         short = {"deliveries": 6} if seed % 7 == 0 else {}
         self.closing = "" if few else "e"  # what shares its owner is not closed
         rules = Settings(redelivery_max=MAXIMUM, redelivery_delay_ms=delay, redelivery_multiplier=1.0)
-        memory = self.random.choice((300, 1 << 20))
-        self.bench = Bench(slow=True, settings=rules, compact_below=0.5, memory_octets=memory, window_rows=window, **few, **short, **SMALL)
-        self.naive = GroupedBroker(MAXIMUM, delay, window)
-        self.peers = 1
-        self.counts: Counter[str] = Counter()
-        self.bench.control("create", QUEUE)
-
-    def play(self) -> None:
-        steps = {self.send: 16, self.attach: 3, self.settle: 24, self.read: 24, self.leave: 2, self.report: 4, self.purge: 0.2, self.crash: 0.3}
-        for _ in range(STEPS):
-            self.random.choices(list(steps), list(steps.values()))[0]()
-            self.check()
-        self.drain()
+        memory = random.choice((300, 1 << 20))
+        bench = Bench(slow=True, settings=rules, compact_below=0.5, memory_octets=memory, window_rows=window, **few, **short, **SMALL)
+        super().__init__(random, bench, GroupedBroker(MAXIMUM, delay, window))
 
     def hear(self, outputs: list[Output]) -> None:
         self.naive.wake(self.bench.now)
@@ -61,11 +50,9 @@ class History:
                     self.naive.deliver(output.link, tag, self.bench.body(message), redelivered=message.redelivered)
 
     def check(self) -> None:
-        assert self.bench.depth() == self.naive.depth
-        for number, link in self.naive.links.items():
-            held = self.bench.engine.shard.links[number].unsettled
-            assert {tag: message.name for tag, message in link.held.items()} == {tag: self.bench.body(message) for tag, message in held.items()}
-            self.counts["set aside"] += sum(len(cursor.aside) for cursor in self.bench.destination().subscriptions[0].order)
+        super().check()
+        aside = sum(len(cursor.aside) for cursor in self.bench.destination().subscriptions[0].order)
+        self.counts["set aside"] += len(self.naive.links) * aside
 
     # -- what may happen ------------------------------------------------------------------------------------------------------------------
     def send(self) -> None:
@@ -92,42 +79,9 @@ class History:
         self.bench.apply(c.Open(self.peers, "guest"), attach)
         self.hear(self.bench.flush())
 
-    def settle(self) -> None:
-        holders = [number for number, link in self.naive.links.items() if link.held]
-        if holders:
-            number = self.random.choice(holders)
-            held = list(self.naive.links[number].held)
-            self.end(number, self.random.sample(held, self.random.randint(1, len(held))), self.random.choice(["accepted", "accepted", *OUTCOMES]))
-
     def end(self, number: int, tags: list[int], outcome: str) -> None:
         self.naive.settle(number, tags, outcome, self.bench.now)
         self.hear(self.bench.settle(*tags, link=number, peer=number, outcome=OUTCOMES[outcome]))
-
-    def read(self) -> None:
-        self.random.shuffle(self.bench.reads)
-        self.bench.now += self.random.choice((0, 0, 1, 5))
-        self.bench.read(self.random.choice((1, 1, None)))
-        self.hear(self.bench.flush())
-
-    def leave(self) -> None:
-        if self.naive.links:
-            self.lose(self.random.choice(list(self.naive.links)))
-
-    def lose(self, number: int) -> None:
-        self.naive.lose_link(number)
-        self.bench.apply(c.PeerLost(number))
-        self.hear(self.bench.flush())
-
-    def report(self) -> None:
-        self.hear(self.bench.flush(report=True))
-        self.bench.maintain()
-
-    def purge(self) -> None:
-        assert self.bench.control("purge", QUEUE)["purged"] == self.naive.purge()
-
-    def crash(self) -> None:
-        self.naive.crash()
-        self.bench.start()
 
     # -- the end --------------------------------------------------------------------------------------------------------------------------
     def drain(self) -> None:
@@ -138,12 +92,7 @@ class History:
             self.lose(number)
         self.join(50)
         self.settle_reads()
-        while any(link.held for link in self.naive.links.values()):
-            for number, link in self.naive.links.items():
-                if link.held:
-                    self.end(number, list(link.held), "accepted")
-            self.settle_reads()
-            assert not self.naive.owes()
+        self.take_all()
         assert self.naive.depth == 0
         assert (self.bench.depth(), self.bench.destination().octets) == (0, 0)
         for number in list(self.naive.links):
@@ -152,25 +101,15 @@ class History:
         assert sum(cursor.octets for cursor in subscription.order) == 0
         assert (subscription.owners, self.bench.engine.shard.owned) == (None, 0)
 
-    def settle_reads(self) -> None:
-        while True:
-            self.bench.now += 50
-            self.hear(self.bench.flush())
-            shard = self.bench.engine.shard
-            if not (self.bench.reads or shard.unfinished or shard.scanning or shard.unserved):
-                return
-            self.bench.read()
-
-
 @pytest.mark.parametrize("seed", range(SEEDS))
 def test_a_group_has_one_consumer_at_a_time_and_nobody_starves(seed: int) -> None:
     history = History(seed)
-    history.play()
+    history.play(STEPS)
     assert history.counts["of groups"] > 0
 
 
 def test_in_some_histories_messages_are_set_aside_for_owners_without_room() -> None:
     histories = [History(seed) for seed in range(8)]
     for history in histories:
-        history.play()
+        history.play(STEPS)
     assert sum(history.counts["set aside"] > 0 for history in histories) > 3

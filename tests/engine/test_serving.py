@@ -9,7 +9,7 @@ import pytest
 from broker_core.engine import commands as c
 from broker_core.engine.effects import Delivered, Effects, PageWanted
 from broker_core.engine.message import Header, Message
-from tests.engine.rig import DEAD, EXPRESS, QUEUE, RELIABLE, START, Bench
+from tests.engine.rig import DEAD, EXPRESS, QUEUE, RELIABLE, START, Bench, deliveries, received
 
 
 def bench(queues: int, messages: int, **how) -> Bench:
@@ -30,19 +30,6 @@ def until_done(b: Bench) -> list[Effects]:
         b.flush()
         b.read()
     return b.effects[before:]
-
-
-def deliveries(effects: Effects) -> int:
-    return sum(len(output.messages) for output in effects.outputs if isinstance(output, Delivered))
-
-
-def received(b: Bench, effects: list[Effects]) -> dict[int, list[str]]:
-    came: dict[int, list[str]] = {}
-    for each in effects:
-        for output in each.outputs:
-            if isinstance(output, Delivered):
-                came.setdefault(output.link, []).extend(b.body(m) for m in output.messages)
-    return came
 
 
 def send(b: Bench, *bodies: str, address: str = QUEUE, level=RELIABLE, priority: int = 4, expires: int = 0) -> None:
