@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from collections import OrderedDict
+from itertools import takewhile
+from math import inf
+
 from broker_core.engine.commands import Settle
 from broker_core.engine.effects import Delivered
 from broker_core.engine.message import Encoding, Header, Message, StoredBody
@@ -12,6 +16,35 @@ from .outbox import LargeBody, Piece
 
 REST = b"\ntimestamp:%d\n%b\ncontent-length:%d\n\n"
 """Of an ordinary frame, behind message-id and ack: what does not depend on the link."""
+
+
+class Holders:
+    """Of one connection's 1.0 subscriptions, which have a delivery of a message outstanding: their ACKs need not name one. The first to get it comes first."""
+
+    __slots__ = ("_by_message_id",)
+
+    def __init__(self) -> None:
+        self._by_message_id: dict[str, Link | OrderedDict[Link, None]] = {}
+        """Nearly always it is one: a topic's message that several subscriptions of the connection take has more."""
+
+    def first(self, message_id: str) -> Link | None:
+        found = self._by_message_id.get(message_id)
+        return next(iter(found)) if isinstance(found, OrderedDict) else found
+
+    def add(self, message_id: str, link: Link) -> None:
+        found = self._by_message_id.setdefault(message_id, link)
+        if isinstance(found, OrderedDict):
+            found[link] = None
+        elif found is not link:
+            self._by_message_id[message_id] = OrderedDict.fromkeys((found, link))
+
+    def remove(self, message_id: str, link: Link) -> None:
+        found = self._by_message_id.get(message_id)
+        if isinstance(found, OrderedDict):
+            del found[link]
+            if found:
+                return
+        del self._by_message_id[message_id]
 
 
 class Link:
@@ -32,7 +65,9 @@ class Link:
         instance: str,
         *,
         browses: bool = False,
+        holders: Holders | None = None,
     ) -> None:
+        """`holders`: of the connection, if its ACKs need not name a subscription."""
         self.number = number
         self.link = link
         """The engine's number of it."""
@@ -52,7 +87,9 @@ class Link:
         self._version = version
         self._destination = destination
         self._acked = version == "1.2" and acknowledge is not Acknowledge.AUTO
-        self._tags: dict[str, int] | None = {} if version != "1.2" and not self.presettled else None
+        self._tags: OrderedDict[str, int] | None = OrderedDict() if version != "1.2" and not self.presettled else None
+        """Message-ids of outstanding deliveries, in order of tags. Of thousands the first goes as fast as any: a dict would look for it each time."""
+        self._holders = holders
         self._sequence = 0
         self._named = False
         self._identity = f"ID:{instance}-"
@@ -124,11 +161,14 @@ class Link:
     def _message_id(self, message: Message) -> str:
         return message.header.message_id or f"{self._identity}{message.sequence}"
 
-    def _remember(self, delivered: Delivered, tags: dict[str, int]) -> None:
+    def _remember(self, delivered: Delivered, tags: OrderedDict[str, int]) -> None:
+        holders = None if self.closing else self._holders
         for tag, message in enumerate(delivered.messages, delivered.tag):
             message_id = self._message_id(message)
             tags.pop(message_id, None)  # delivered again: it moves to the end, the dict stays in order of tags
             tags[message_id] = tag
+            if holders is not None:
+                holders.add(message_id, self)
             self._named = self._named or bool(message.header.message_id)
             self._sequence = max(self._sequence, message.sequence)
 
@@ -136,16 +176,25 @@ class Link:
     def take(self, message_id: str, alone: bool = False) -> int | None:
         """1.0 and 1.1: the tag of the outstanding delivery of this message, which the acknowledgement settles; with ack:client, and unless it is of
         this one `alone`, all before it as well. None: none is outstanding."""
-        if self._tags is None or (tag := self._tags.get(message_id)) is None:
+        tags, holders = self._tags, self._holders
+        if tags is None or (tag := tags.get(message_id)) is None:
             return None
+        settled = [message_id]
         if self.cumulative and not alone:
-            for earlier in list(self._tags):
-                if self._tags[earlier] > tag:
-                    break
-                del self._tags[earlier]
-        else:
-            del self._tags[message_id]
+            settled = [earlier for earlier, _ in takewhile(lambda delivery: delivery[1] <= tag, tags.items())]
+        for each in settled:
+            del tags[each]
+            if holders is not None:
+                holders.remove(each, self)
         return tag
+
+    def close(self) -> None:
+        """No acknowledgement means it any more."""
+        self.closing = True
+        if self._holders is not None:
+            for message_id in self._tags or ():
+                self._holders.remove(message_id, self)
+            self._tags = None
 
     def was_delivered(self, message_id: str) -> bool:
         """Whether a message that is not outstanding may have been delivered here before. Ids of messages that are gone are not kept:
@@ -156,3 +205,11 @@ class Link:
         if digits != message_id and digits.isascii() and digits.isdigit() and len(digits) <= 19:
             return int(digits) <= self._sequence
         return self._named
+
+    def reach(self) -> float:
+        """Up to which number an id of ours counts as delivered here."""
+        return self._sequence if self._tags is not None else inf
+
+    def knows_any(self) -> bool:
+        """An id of other origin counts as delivered here."""
+        return self._tags is None or self._named

@@ -7,7 +7,6 @@ After UNSUBSCRIBE what was outstanding is back in the queue: such an ACK is igno
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Any
 
 from broker_core.engine.address import is_topic
@@ -15,7 +14,7 @@ from broker_core.engine.commands import Attach, Browse, Detach, Settle, Sync, Tr
 from broker_core.engine.effects import Outcome
 
 from .limits import Limits
-from .link import Link
+from .link import Holders, Link
 from .mapping import Acknowledge, flag, quoted, subscribing, subscription_name
 from .sections import Malformed, on_wire
 from .temporaries import Temporaries
@@ -43,6 +42,9 @@ class Subscriptions:
         self._by_id: dict[tuple[str, str], Link] = {}
         self._by_number: dict[bytes, Link] = {}
         self._by_link: dict[int, Link] = {}
+        self._holders = Holders() if version == "1.0" else None
+        self._witnesses: tuple[Link, ...] = ()
+        """Of those that are open the ones that know most message-ids as delivered, when they were last looked for."""
 
     def __len__(self) -> int:
         return len(self._by_id)
@@ -64,7 +66,10 @@ class Subscriptions:
         if len(self._by_link) >= self._limits.subscriptions_max:
             raise Malformed(f"more than {self._limits.subscriptions_max} subscriptions on one connection")
         number, wire = self._next_number()
-        link = Link(number, wire, subscription, wanted.destination, wanted.acknowledge, self._version, self._instance, browses=wanted.browses)
+        link = Link(
+            number, wire, subscription, wanted.destination, wanted.acknowledge, self._version, self._instance,
+            browses=wanted.browses, holders=self._holders,
+        )  # fmt: skip
         link.on_topic = is_topic(wanted.address)
         self._by_id[key] = self._by_number[b"%d" % number] = self._by_link[wire] = link
         if wanted.browses:
@@ -115,7 +120,7 @@ class Subscriptions:
     def _close(self, key: tuple[str, str], link: Link, receipt: bytes | None) -> Detach:
         del self._by_id[key]
         del self._by_number[b"%d" % link.number]
-        link.closing = True
+        link.close()
         return Detach(self._peer, link.link, Unsubscribed(link.link, receipt))
 
     def forget(self, link: int) -> None:
@@ -155,23 +160,29 @@ class Subscriptions:
         message_id, subscription = headers.get("message-id"), headers.get("subscription")
         if message_id is None:
             raise Malformed(f"{command} needs header message-id")
-        candidates: Iterable[Link] = self._by_id.values()
         if subscription is not None:
             link = self._by_id.get(("id", subscription))
             if link is None:
                 raise Malformed(f"no subscription with id {quoted(subscription)} is open on this connection")
-            candidates = (link,)
-        elif self._version != "1.0":
+        elif self._holders is None:
             raise Malformed(f"{command} needs header subscription")
-        for link in candidates:
-            tag = link.take(message_id, alone)
-            if tag is not None:
-                self._settle(link, tag, outcome, token, commands, alone)
-                return
-        if not any(link.was_delivered(message_id) for link in candidates):
+        else:
+            link = self._holders.first(message_id)
+        tag = None if link is None else link.take(message_id, alone)
+        if link is not None and tag is not None:
+            self._settle(link, tag, outcome, token, commands, alone)
+            return
+        if not (self._was_delivered(message_id) if link is None else link.was_delivered(message_id)):
             raise Malformed(f"message-id {quoted(message_id)} names no delivery of this connection")
         if token is not None:
             commands.append(Sync(self._peer, token))
+
+    def _was_delivered(self, message_id: str) -> bool:
+        """To any subscription that is open. Where thousands are, they are not looked through for each acknowledgement that comes twice."""
+        if not any(not link.closing and link.was_delivered(message_id) for link in self._witnesses):
+            links = self._by_id.values()
+            self._witnesses = (max(links, key=Link.reach), max(links, key=Link.knows_any)) if links else ()
+        return any(link.was_delivered(message_id) for link in self._witnesses)
 
     def _settle_within(self, command: str, headers: dict[str, str], token: Receipt | None, commands: list[Any]) -> None:
         """The same, to be done when its transaction commits."""
