@@ -138,7 +138,7 @@ class BrokerConfig:
     """Wait before the second delivery of a message that failed; the third waits redelivery_multiplier times as long, and so on."""
     redelivery_multiplier: int = _number(2, 1, 100)
     """Growth of that wait."""
-    redelivery_delay_max_ms: int = _number(60_000, 0, 604_800_000)
+    redelivery_delay_max_ms: int = _number(60_000, 0, 86_400_000)
     """The wait grows no further."""
     dead_retention_days: int = _number(14, 1, 36_500)
     """Messages stay on the dead message queue this long; it has no other bound (R23)."""

@@ -40,10 +40,11 @@ def test_sizes_carry_units(text: str, octets: int) -> None:
     assert BrokerConfig.from_env({"SURETY_SEND_BUFFER_OCTETS_MAX": text}).send_buffer_octets_max == octets
 
 
-def test_what_destinations_may_be_set_to_the_default_of_all_may_be_set_to() -> None:
-    _, low, high = BOUNDS["redelivery_max"]
-    for most in (low, 0, high):
-        assert BrokerConfig.from_env({"SURETY_REDELIVERY_MAX": str(most)}).redelivery_max == most
+@pytest.mark.parametrize("name", ["redelivery_max", "redelivery_delay_ms", "redelivery_multiplier", "redelivery_delay_max_ms"])
+def test_what_destinations_may_be_set_to_the_default_of_all_may_be_set_to_and_nothing_else(name: str) -> None:
+    _, low, high = BOUNDS[name]
+    setting = next(setting for setting in settings() if setting.name == name)
+    assert (setting.metadata["low"], setting.metadata["high"]) == (low, high)
 
 
 @pytest.mark.parametrize(("text", "value"), [("true", True), ("no", False), ("0", False), ("ON", True)])
