@@ -289,6 +289,13 @@ class DropSegment:
 
 
 @dataclass(slots=True)
+class FreezeSegment:
+    """A closed segment that stays: make it cheap to read, now, while its pages are in memory."""
+
+    segment: int
+
+
+@dataclass(slots=True)
 class CompactSegment:
     """Copy the survivors, ranges of (destination, lane, first, last), to `retained`, then answer SegmentCompacted (R5)."""
 
@@ -317,7 +324,7 @@ class TrimDuplicates:
     before: list[tuple[int, int]]
 
 
-Maintenance = DropSegment | CompactSegment | SweepRetained | DiscardScheduled | TrimDuplicates
+Maintenance = DropSegment | FreezeSegment | CompactSegment | SweepRetained | DiscardScheduled | TrimDuplicates
 
 
 @dataclass(slots=True)

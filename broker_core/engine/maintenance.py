@@ -1,11 +1,11 @@
-"""What the janitor should do: drop segments in which nothing is unsettled, compact those that are nearly empty, sweep the retained table
-(R4, R5), delete the delayed messages of destinations that are no more, and identifiers that nobody remembers. Decided at flush, done after that
-flush's commit: a row goes only when its settlement is durable."""
+"""What the janitor should do: drop segments in which nothing is unsettled, freeze those that stay, compact those that are nearly empty, sweep
+the retained table (R4, R5), delete the delayed messages of destinations that are no more, and identifiers that nobody remembers. Decided at flush,
+done after that flush's commit: a row goes only when its settlement is durable."""
 
 from __future__ import annotations
 
 from .duplicates import trims
-from .effects import CompactSegment, DropSegment, Maintenance, SweepRetained
+from .effects import CompactSegment, DropSegment, FreezeSegment, Maintenance, SweepRetained
 from .message import VOLATILE
 from .pins import pinned_within
 from .scheduling import discards
@@ -30,6 +30,9 @@ def maintain(shard: Shard) -> list[Maintenance]:
             segment.busy = True
             segments.leave(segment)
             steps.append(DropSegment(segment.number))
+    freeze = _freeze(shard)
+    if freeze:
+        steps.append(freeze)
     compact = _compact(shard)
     if compact:
         steps.append(compact)
@@ -37,6 +40,18 @@ def maintain(shard: Shard) -> list[Maintenance]:
     if sweep.settled:
         steps.append(sweep)
     return [*steps, *discards(shard), *trims(shard)]
+
+
+def _freeze(shard: Shard) -> FreezeSegment | None:
+    """One a call, the oldest first: it is read first. Not at the first look: of what is consumed as it comes, nothing is left at the second."""
+    due = None
+    for segment in shard.segments.closed.values():
+        if not segment.stays:
+            segment.stays = True
+        elif due is None and not segment.frozen and not segment.busy:
+            segment.frozen = True
+            due = FreezeSegment(segment.number)
+    return due
 
 
 def _is_live(shard: Shard, segment: Segment) -> bool:

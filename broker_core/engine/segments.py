@@ -19,7 +19,7 @@ LaneKey = tuple[int, int]
 
 
 class Segment:
-    __slots__ = ("busy", "lanes", "last_sequence", "number", "readers", "rows", "survivors", "witness")
+    __slots__ = ("busy", "frozen", "lanes", "last_sequence", "number", "readers", "rows", "stays", "survivors", "witness")
 
     def __init__(self, number: int, last_sequence: int, lanes: dict[LaneKey, Range]) -> None:
         self.number = number
@@ -29,6 +29,9 @@ class Segment:
         self.readers = 0
         self.busy = False
         """The janitor is at work on it."""
+        self.stays = False
+        """There was something unsettled in it when it was looked at after its close."""
+        self.frozen = False
         self.survivors: dict[LaneKey, Range] = {}
         """Being compacted: lowest and highest position of what is moved to the retained table."""
         self.witness: tuple[LaneKey, Subscription] | None = None

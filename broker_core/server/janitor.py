@@ -1,4 +1,4 @@
-"""What the host does about the store beside its commits, a step at a time: drops and compacts segments, sweeps, deletes large bodies,
+"""What the host does about the store beside its commits, a step at a time: drops, freezes and compacts segments, sweeps, deletes large bodies,
 discarded delayed messages and forgotten identifiers (R4, R5)."""
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from functools import partial
 from typing import Any
 
 from broker_core.engine.commands import Command, SegmentCompacted, SegmentDropped
-from broker_core.engine.effects import CompactSegment, DiscardScheduled, DropSegment, Effects, Maintenance, TrimDuplicates
+from broker_core.engine.effects import CompactSegment, DiscardScheduled, DropSegment, Effects, FreezeSegment, Maintenance, TrimDuplicates
 from broker_core.store import Store
 
 from .space import Space
@@ -66,6 +66,8 @@ class Janitor:
             while not await self._store.drop_segment(step.segment):
                 await asyncio.sleep(DROP_RETRY_SECONDS)
             self._submit([SegmentDropped(step.segment)])
+        elif isinstance(step, FreezeSegment):
+            await self._store.freeze_segment(step.segment)
         elif isinstance(step, CompactSegment):
             await self._store.compact_segment(step)
             self._submit([SegmentCompacted(step.segment)])

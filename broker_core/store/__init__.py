@@ -85,6 +85,9 @@ class Store(Protocol):
     async def drop_segment(self, segment: int) -> bool:
         """Drop a closed segment and its twin; False if a lock stood in the way (try again later, R4)."""
 
+    async def freeze_segment(self, segment: int) -> None:
+        """Make a closed segment that stays cheap to read. Nothing else changes."""
+
     async def compact_segment(self, compact: CompactSegment) -> None:
         """Copy survivors to the retained table in bounded steps and durably mark the segment as compacted (R5)."""
 

@@ -252,6 +252,9 @@ class MemoryStore:
         for body in bodies - self._tables.named_bodies():
             self._tables.bodies.pop(body, None)
 
+    async def freeze_segment(self, segment: int) -> None:
+        self._end(self._begin("freeze_segment"))
+
     async def compact_segment(self, compact: CompactSegment) -> None:
         fault = self._begin("compact_segment")
         tables, table = self._tables, self._tables.segments[compact.segment]

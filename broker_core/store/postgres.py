@@ -158,6 +158,10 @@ class PostgresStore:
         async with _Translated():
             return await self._segments.drop(segment)
 
+    async def freeze_segment(self, segment: int) -> None:
+        async with _Translated():
+            await self._segments.freeze(segment)
+
     async def compact_segment(self, compact: CompactSegment) -> None:
         async with _Translated():
             await compaction.compact(self._maintenance, self._fence, self._segments, compact)

@@ -142,6 +142,16 @@ class Segments:
             del self.known[segment]
             return True
 
+    async def freeze(self, segment: int) -> None:
+        """What PostgreSQL leaves to whoever reads a row first, done at once: noting on its page that it is committed. Soon after the rows were
+        written that is 0.3 us each; after the next checkpoint each page goes into the log whole, and a first search of two million took 12 s
+        instead of 3. Not fenced: it changes nothing that anyone sees. A locked table stays as it is."""
+        async with self.turn:
+            if segment in self.known:
+                table = message_table(self._shard, segment)
+                options = "FREEZE, INDEX_CLEANUP off, TRUNCATE false, PROCESS_TOAST false, SKIP_LOCKED"
+                await self._connection.execute(f"VACUUM ({options}) {table}".encode())
+
     async def clear_spill(self) -> None:
         """Drop all twins: what they held did not survive (R19). If somebody reads them (pg_dump, every table for hours), empty them: that needs no
         lock that readers have, and a node does not wait for a backup."""

@@ -15,6 +15,7 @@ from broker_core.engine.effects import (
     DiscardScheduled,
     DropSegment,
     Effects,
+    FreezeSegment,
     Maintenance,
     Outcome,
     Output,
@@ -135,6 +136,8 @@ class Bench:
             if isinstance(step, DropSegment):
                 assert now_of(self.store.drop_segment(step.segment))
                 self.apply(c.SegmentDropped(step.segment))
+            elif isinstance(step, FreezeSegment):
+                now_of(self.store.freeze_segment(step.segment))
             elif isinstance(step, CompactSegment):
                 now_of(self.store.compact_segment(step))
                 self.apply(c.SegmentCompacted(step.segment))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from broker_core.engine import commands as c
-from broker_core.engine.effects import DropSegment, ExpiredWanted, PageWanted, SegmentClosed
+from broker_core.engine.effects import DropSegment, ExpiredWanted, FreezeSegment, PageWanted, SegmentClosed
 from tests.engine.rig import DEAD, EXPRESS, START, Bench
 
 
@@ -100,6 +100,30 @@ def test_a_segment_that_is_read_from_is_not_dropped() -> None:
     bench.read()
     bench.flush(report=True)
     assert bench.steps == [DropSegment(1)]
+
+
+def freezes(bench: Bench) -> list[int]:
+    """What a second brings."""
+    before = len(bench.effects)
+    bench.flush(report=True)
+    return [step.segment for effects in bench.effects[before:] for step in effects.maintenance if isinstance(step, FreezeSegment)]
+
+
+def test_segments_that_stay_are_frozen_once_one_at_a_time_and_again_by_the_next_node() -> None:
+    bench = Bench(segment_rows=3)
+    fill(bench, "abcdefg")
+    assert [freezes(bench) for _ in range(4)] == [[], [1], [2], []]
+    bench.start()
+    assert [freezes(bench) for _ in range(4)] == [[], [1], [2], []]
+
+
+def test_a_segment_that_is_consumed_as_it_is_filled_is_not_frozen() -> None:
+    bench = Bench(segment_rows=3)
+    bench.attach(credit=100)
+    fill(bench, "abcdefg")
+    assert freezes(bench) == []
+    bench.settle(upto=6)
+    assert [freezes(bench) for _ in range(3)] == [[], [], []]
 
 
 def test_survivors_of_a_compaction_are_read_from_the_retained_table_and_swept_when_settled() -> None:

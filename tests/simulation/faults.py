@@ -16,7 +16,9 @@ if TYPE_CHECKING:
 
 ONE_IN = {Fault.LOST: 500, Fault.KEPT: 500, Fault.CRASH: 700, Fault.FULL: 400}
 """Commits, checkpoints and the like between two faults of a kind."""
-HAVE_PATIENCE = frozenset(("commit", "checkpoint", "drop_segment", "compact_segment", "sweep_retained", "discard_scheduled", "trim_duplicates"))
+HAVE_PATIENCE = frozenset(
+    ("commit", "checkpoint", "drop_segment", "freeze_segment", "compact_segment", "sweep_retained", "discard_scheduled", "trim_duplicates")
+)
 """What the host tries again when there is no room; a read needs none."""
 KILLED_BY_COMMANDS = 6_000
 """A history has had a kill by then: chance alone leaves it out of one in a hundred."""

@@ -112,6 +112,12 @@ class SlowStore:
         await self._pass(self._is_slow())
         return dropped
 
+    async def freeze_segment(self, segment: int) -> None:
+        await self._pass(self._is_slow())
+        await self._inner.freeze_segment(segment)
+        self.counts["segments frozen"] += 1
+        await self._pass()
+
     async def compact_segment(self, compact: CompactSegment) -> None:
         await self._pass(self._is_slow())
         await self._inner.compact_segment(compact)

@@ -103,5 +103,5 @@ def _recorded(method: str) -> Callable[..., Any]:
     return call
 
 
-for _method in ("checkpoint", "compact_segment", "sweep_retained", "discard_scheduled", "trim_duplicates"):
+for _method in ("checkpoint", "freeze_segment", "compact_segment", "sweep_retained", "discard_scheduled", "trim_duplicates"):
     setattr(_Recorder, _method, _recorded(_method))

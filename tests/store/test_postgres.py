@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 from random import Random
 from typing import Any
@@ -15,7 +16,7 @@ from broker_core.store import compaction
 from broker_core.store.lease import Lease
 from broker_core.store.memory import MemoryDatabase
 from broker_core.store.postgres import PostgresStore
-from tests.store.contract import QUICK, StoreContract, commit, messages, page, positions, told
+from tests.store.contract import QUICK, StoreContract, close_segment, commit, messages, page, positions, told
 from tests.store.engine_contract import EngineContract
 from tests.store.traffic import Traffic
 
@@ -129,6 +130,30 @@ async def test_a_backup_that_reads_every_table_does_not_keep_a_node_from_recover
         assert await positions(again, page(0, 99, lane=4)) == [1, 2]
         await again.commit(commit(2, spilled=messages(1, 1, header=QUICK)))
         assert await positions(again, page(0, 99, lane=14)) == [1]
+
+
+async def test_a_frozen_segment_leaves_its_readers_nothing_to_write(rig: PostgresRig) -> None:
+    store = await rig.open()
+    await store.recover()
+    await close_segment(store, 1, 1, 500, 1)
+    await close_segment(store, 2, 501, 1000, 2)
+    await store.freeze_segment(1)
+    pages = "SELECT relallvisible, (SELECT count(DISTINCT (ctid::text::point)[0]) FROM surety.message_0_{0}) FROM pg_class WHERE relname = 'message_0_{0}'"
+    ((frozen, all_pages),) = rig.query(pages.format(1))
+    assert frozen == all_pages > 1
+    ((left, _),) = rig.query(pages.format(2))
+    assert left == 0
+
+
+async def test_freezing_a_segment_that_somebody_has_locked_or_dropped_does_nothing_and_waits_for_nobody(rig: PostgresRig) -> None:
+    store = await rig.open()
+    await store.recover()
+    await close_segment(store, 1, 1, 500, 1)
+    with psycopg.connect(rig.dsn) as other:
+        other.execute("LOCK TABLE surety.message_0_1 IN ACCESS EXCLUSIVE MODE")
+        await asyncio.wait_for(store.freeze_segment(1), 5)
+    assert await store.drop_segment(1)
+    await store.freeze_segment(1)
 
 
 def compared(found: Recovered) -> Recovered:
