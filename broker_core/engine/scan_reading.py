@@ -1,7 +1,7 @@
 """What scans read from the store: pages without bodies, to look at; bodies of what is about to leave (R8).
 
-One scan of a shard reads at a time, in turn. While there is other traffic it rests between its reads as long as they took, and as long as others
-need for what looking at the rows takes, so that nobody has to share the node or the database with more than one.
+One scan of a shard reads at a time, in turn. While there is other traffic it rests between its reads for twice what they took, and as long as others
+need for what looking at the rows takes: what reads is one of three that share two processors with the node, and has a third of its share then.
 """
 
 from __future__ import annotations
@@ -17,6 +17,8 @@ from .selection import Scan, Selection
 from .shard import Shard
 from .subscription import Subscription
 
+REST = 2
+"""What a scan rests for each millisecond of its reads."""
 ROWS_PER_MS = 50
 """Rows that a scan looks at in the time that it lets others have for each millisecond: one costs 4 us, so a fifth of the node's time at the most."""
 
@@ -106,7 +108,7 @@ def loaded(shard: Shard, scan: Scan, read: PageWanted | PositionsWanted, command
     """What a scan asked for."""
     if isinstance(read, PageWanted):
         busy = shard.scan_traffic != shard.accepted + shard.settled
-        shard.scan_at = shard.now + busy * (shard.now - shard.scan_began + len(command.messages) // ROWS_PER_MS)
+        shard.scan_at = shard.now + busy * (REST * (shard.now - shard.scan_began) + len(command.messages) // ROWS_PER_MS)
         shard.scan_began = 0
     if not scan.selection.links:
         return
