@@ -14,6 +14,8 @@ whose selector chooses it. These promises are checked:
     uncommitted   a send was delivered whose transaction was not committed
     torn          of a transaction whose COMMIT got no answer one part was done and another was not
 
+and those about message groups (groups.py).
+
 A consumer may read late what a former node wrote, from its own socket's buffer; that is no second delivery after the acknowledgement.
 So every connection carries the number of the faults before it (`generation`), and a delivery counts as come back only on a connection
 opened after the last fault before that receipt.
@@ -27,7 +29,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from enum import Enum
 
-NEVER = -1
+from tests.acceptance.groups import NEVER, Arrival, Group, Groups
+
 EARLY_SECONDS = 0.1
 """The broker takes its clock anew from the database with each term; a delayed message may be so much before ours."""
 
@@ -62,6 +65,8 @@ class Copy:
     """The generation in which the receipt for the ACK was read."""
     within: Transaction | None = None
     """The transaction that acknowledged it last, if its COMMIT has left."""
+    refused: bool = False
+    """Some consumer said NACK."""
 
 
 @dataclass(slots=True)
@@ -75,6 +80,7 @@ class Send:
     transaction: Transaction | None
     due_at: float = 0.0
     """By our clock, if it is delayed."""
+    group: Group | None = None
     confirmed: bool = False
 
 
@@ -94,17 +100,21 @@ class Book:
     generation: int = 0
     last_confirmed_at: float = 0.0
     last_delivered_at: float = 0.0
+    groups: Groups = field(default_factory=Groups)
     _last: dict[tuple[str, str], int] = field(default_factory=dict)
     """(place, stream) -> the number of the send last delivered there for the first time."""
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     # -- producers ------------------------------------------------------------------------------------------------------------------
-    def sent(self, send_id: str, places: Iterable[str], *, stream: str = "", transaction: str = "", delay_ms: int = 0) -> None:
+    def sent(
+        self, send_id: str, places: Iterable[str], *,
+        stream: str = "", transaction: str = "", delay_ms: int = 0, group: Group | None = None,
+    ) -> None:  # fmt: skip
         """Called before the SEND frame leaves."""
         due_at = time.monotonic() + delay_ms / 1000 if delay_ms else 0.0
         with self._lock:
             within = self.transactions[transaction] if transaction else None
-            self.sends[send_id] = Send(len(self.sends), stream, {place: Copy() for place in places}, within, due_at)
+            self.sends[send_id] = Send(len(self.sends), stream, {place: Copy() for place in places}, within, due_at, group)
             if within is not None:
                 within.sends.append(send_id)
 
@@ -123,8 +133,10 @@ class Book:
         self.due += len(send.copies)
 
     # -- consumers ------------------------------------------------------------------------------------------------------------------
-    def deliver(self, place: str, send_id: str, *, redelivered: bool, generation: int, intact: bool, alone: bool = False) -> None:
-        """`alone`: this is the only consumer there."""
+    def deliver(
+        self, place: str, send_id: str, *, redelivered: bool, generation: int, intact: bool, alone: bool = False, holder: str = ""
+    ) -> None:  # fmt: skip
+        """`alone`: this is the only consumer there. `holder` names the consumer and its connection."""
         with self._lock:
             self.last_delivered_at = time.monotonic()
             self.delivered += 1
@@ -142,6 +154,10 @@ class Book:
                 self._violate(f"stray: {send_id} in {place}")
                 return
             self._judge(place, send_id, send, copy, redelivered=redelivered, generation=generation, alone=alone)
+            if send.group is not None and not send.due_at:
+                arrival = Arrival(place, send.group, send.stream, send.number, holder)
+                if not self.groups.deliver(arrival, redelivered=redelivered, refused=copy.refused):
+                    self._violate(f"out of order in its group: {send_id} to {holder}, {send.group.name} of {send.stream}")
 
     def _judge(self, place: str, send_id: str, send: Send, copy: Copy, *, redelivered: bool, generation: int, alone: bool) -> None:
         copy.deliveries += 1
@@ -169,11 +185,17 @@ class Book:
             for send_id in send_ids:
                 self.sends[send_id].copies[place].acknowledging = True
 
-    def acknowledge(self, place: str, send_ids: list[str]) -> None:
-        """The receipt for the ACK is here."""
+    def acknowledge(self, place: str, send_ids: list[str], *, holder: str = "", said_at: float = 0.0) -> None:
+        """The receipt for the ACK that left then is here."""
         with self._lock:
+            self.groups.answered(holder, said_at)
             for send_id in send_ids:
                 self._acknowledge(place, send_id)
+
+    def refusing(self, place: str, send_id: str) -> None:
+        """Called before the NACK frame leaves."""
+        with self._lock:
+            self.sends[send_id].copies[place].refused = True
 
     def _acknowledge(self, place: str, send_id: str) -> None:
         self.sends[send_id].copies[place].acknowledged = self.generation
@@ -249,12 +271,13 @@ class Book:
 
     def verdict(self) -> list[str]:
         """Every broken promise; empty if all were kept."""
-        return self.violations + [f"lost: {copy}" for copy in self.missing()] + self._torn()
+        return self.violations + [f"lost: {copy}" for copy in self.missing()] + self._torn() + self.groups.verdict()
 
     def progress(self) -> str:
         ended = {state: sum(each.state is state for each in list(self.transactions.values())) for state in State}
         return (
             f"sent {len(self.sends):,} confirmed {self.confirmed:,} delivered {self.delivered:,} (flagged {self.flagged:,}) "
             f"acknowledged {self.acknowledged:,} transactions {ended[State.COMMITTED]:,} "
-            f"({ended[State.ABORTED]:,} aborted, {ended[State.IN_DOUBT]:,} in doubt) violations {len(self.violations)}"
+            f"({ended[State.ABORTED]:,} aborted, {ended[State.IN_DOUBT]:,} in doubt) groups handed over {self.groups.handovers:,} "
+            f"violations {len(self.violations)}"
         )

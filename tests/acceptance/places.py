@@ -51,7 +51,9 @@ RED = Place("red", SORTED, "", {"selector": "colour = 'red'"}, lambda headers: h
 REST = Place("rest", SORTED, "", {"selector": "colour <> 'red'"}, lambda headers: headers["colour"] != "red")
 ONCE = Place("once", "/queue/torture.once")
 """A queue with a duplicate window: producers repeat what is in doubt under its old name."""
-PLACES = (QUEUE, TASKS, RESULTS, EVERYTHING, HEAVY, SHARED, RED, REST, ONCE)
+GROUPED = Place("grouped", "/queue/torture.grouped")
+"""A queue of message groups (grouped.py)."""
+PLACES = (QUEUE, TASKS, RESULTS, EVERYTHING, HEAVY, SHARED, RED, REST, ONCE, GROUPED)
 
 
 def headers_of(message: str) -> dict[str, str]:

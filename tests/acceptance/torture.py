@@ -1,10 +1,10 @@
 """The kill loop: `python -m tests.acceptance.torture --seed N [--short] [--standby]`.
 
-Producers and consumers work on a queue, on a queue whose consumers have selectors, on a topic with durable and shared subscriptions, and on tasks
-whose results are sent within transactions, and on a queue with a duplicate window, whose producer repeats what is in doubt under its name; some
-messages are delayed. Meanwhile the node is killed 100 times, PostgreSQL 20 times and the node
-stopped for 10 s 10 times, at moments that the seed chooses. Then everything is drained and the book of what the clients saw is audited
-(tests.acceptance.book). It prints progress; on failure the seed, the faults, the broken promises and the ends of the logs. Takes about 15
+Producers and consumers work on a queue, on a queue whose consumers have selectors, on a topic with durable and shared subscriptions, on tasks
+whose results are sent within transactions, on a queue with a duplicate window, whose producer repeats what is in doubt under its name, and on a
+queue of message groups, whose consumers come and go; some messages are delayed. Meanwhile the node is killed 100 times, PostgreSQL 20 times
+and the node stopped for 10 s 10 times, at moments that the seed chooses. Then everything is drained and the book of what the clients saw is
+audited (tests.acceptance.book). It prints progress; on failure the seed, the faults, the broken promises and the ends of the logs. Takes about 15
 minutes, `--short` one.
 """
 
@@ -20,7 +20,8 @@ from dataclasses import dataclass
 
 from tests.acceptance import faults
 from tests.acceptance.book import Book
-from tests.acceptance.places import EVERYTHING, HEAVY, ONCE, QUEUE, RED, REST, RESULTS, SHARED, SORTED, TASKS, TOPIC
+from tests.acceptance.grouped import GroupConsumer, GroupingProducer
+from tests.acceptance.places import EVERYTHING, GROUPED, HEAVY, ONCE, QUEUE, RED, REST, RESULTS, SHARED, SORTED, TASKS, TOPIC
 from tests.acceptance.traffic import Consumer, NamingProducer, Producer, Receiver
 from tests.acceptance.transactors import Transactor
 from tests.acceptance.windows import open_window
@@ -30,6 +31,9 @@ PACES = ((QUEUE.destination, 250), (QUEUE.destination, 250), (TOPIC, 150), (TASK
 """Messages a second of each producer: enough to have hundreds under way at any moment, few enough to keep every one of them in memory."""
 NAMING_PACE = 150
 """The same of the producer that names its messages."""
+GROUPING_PACES = (100, 100)
+"""And of those whose messages belong to groups."""
+GROUP_CONSUMERS = 4
 DUPLICATE_WINDOW_MS = 600_000
 """More than any interruption lasts; at its pace a producer names less meanwhile than a destination remembers."""
 CONSUMERS = (QUEUE, QUEUE, QUEUE, EVERYTHING, HEAVY, SHARED, SHARED, RESULTS, RED, REST, REST, ONCE, ONCE)
@@ -71,8 +75,15 @@ class Torture:
         ]
         self.naming = NamingProducer("n", ports, self.book, seed, destination=ONCE.destination, pace=NAMING_PACE)
         self.producers.append(self.naming)
+        self.producers += [
+            GroupingProducer(f"g{number}", ports, self.book, seed, destination=GROUPED.destination, pace=pace)
+            for number, pace in enumerate(GROUPING_PACES)
+        ]
         self.consumers: list[Receiver] = [
             Consumer(f"c{number}", ports, self.book, seed, place=place, individual=number % 2 == 0) for number, place in enumerate(CONSUMERS)
+        ]
+        self.consumers += [
+            GroupConsumer(f"o{number}", ports, self.book, seed, place=GROUPED, individual=number % 2 == 0) for number in range(GROUP_CONSUMERS)
         ]
         self.consumers += [Transactor(f"x{number}", ports, self.book, seed, place=TASKS) for number in range(TRANSACTORS)]
         self.done: list[str] = []

@@ -8,7 +8,8 @@ import time
 import zlib
 
 from tests.acceptance.book import Book
-from tests.acceptance.places import Place, headers_of, places_of
+from tests.acceptance.groups import Group
+from tests.acceptance.places import Headers, Place, headers_of, places_of
 from tests.support.clients import Connection, ConnectionLost, ErrorReceived, Frame, encode, reconnect
 
 WINDOW = 50
@@ -55,7 +56,7 @@ class Client(threading.Thread):
 
     @property
     def stream(self) -> str:
-        """Names what this connection sends."""
+        """Names this connection and what it sends."""
         return f"{self.name}/{self.connections}"
 
     def run(self) -> None:
@@ -129,11 +130,15 @@ class Producer(Client):
         self._unconfirmed[send_id] = None
         headers = self._headers(send_id)
         if send_id not in self.book.sends:
-            self.book.sent(send_id, places_of(self.destination, headers), stream=self.stream, delay_ms=int(headers.get("delay", 0)))
+            places, delay = places_of(self.destination, headers), int(headers.get("delay", 0))
+            self.book.sent(send_id, places, stream=self.stream, delay_ms=delay, group=self._group(headers))
         connection.send(self.destination, body_of(send_id), headers | {"receipt": send_id})
 
     def _headers(self, send_id: str) -> dict[str, str]:
         return send_headers(send_id)
+
+    def _group(self, _headers: Headers) -> Group | None:
+        return None
 
     def _again(self, send_id: str) -> str:
         """What a message that is in doubt is repeated as."""
@@ -197,22 +202,30 @@ class Receiver(Client):
             send_id,
             redelivered=frame.headers.get("redelivered") == "true",
             generation=self._generation,
-            intact=frame.body == body_of(send_id),
+            intact=self._is_intact(frame),
             alone=self.place.alone,
+            holder=self.stream,
         )
         return send_id
+
+    def _is_intact(self, frame: Frame) -> bool:
+        return frame.body == body_of(frame.headers["send-id"])
 
 
 class Consumer(Receiver):
     """Acknowledges singly or cumulatively, each ACK with a receipt; now and then says NACK, now and then dies without a word."""
+
+    leave_every = LEAVE_EVERY
+    prefetch = PREFETCH
 
     def __init__(self, *arguments: object, place: Place, individual: bool) -> None:
         super().__init__(*arguments, place=place)
         self.individual = individual
 
     def work(self, connection: Connection) -> None:
-        self.subscribe(connection, "client-individual" if self.individual else "client", PREFETCH)
-        self._acks: dict[str, list[str]] = {}
+        self.subscribe(connection, "client-individual" if self.individual else "client", self.prefetch)
+        self._acks: dict[str, tuple[float, list[str]]] = {}
+        """By receipt: when an ACK left, and what it acknowledges."""
         self._held: list[tuple[str, str]] = []
         self._count = 0
         heard = time.monotonic()
@@ -227,7 +240,8 @@ class Consumer(Receiver):
             if frame is None:
                 continue
             if frame.command == "RECEIPT":
-                self.book.acknowledge(self.place.name, self._acks.pop(frame.headers["receipt-id"]))
+                said_at, send_ids = self._acks.pop(frame.headers["receipt-id"])
+                self.book.acknowledge(self.place.name, send_ids, holder=self.stream, said_at=said_at)
             elif not self._take(connection, frame):
                 return
         self._acknowledge_held(connection)
@@ -236,16 +250,20 @@ class Consumer(Receiver):
         """Note a delivery and answer it. False: this client dies now."""
         send_id = self.note(frame)
         chance = self.chance.random()
-        if chance < 1 / LEAVE_EVERY:
-            connection.reset()
+        if chance < 1 / self.leave_every:
+            self._leave(connection)
             return False
-        if self.individual and chance < 1 / LEAVE_EVERY + 1 / REFUSE_EVERY:
+        if self.individual and chance < 1 / self.leave_every + 1 / REFUSE_EVERY:
+            self.book.refusing(self.place.name, send_id)
             connection.command("NACK", {"id": frame.headers["ack"]})
         elif self.individual:
             self._acknowledge(connection, frame.headers["ack"], [send_id])
         else:
             self._held.append((frame.headers["ack"], send_id))
         return True
+
+    def _leave(self, connection: Connection) -> None:
+        connection.reset()
 
     def _acknowledge_held(self, connection: Connection) -> None:
         if self._held:
@@ -255,6 +273,6 @@ class Consumer(Receiver):
     def _acknowledge(self, connection: Connection, ack: str, send_ids: list[str]) -> None:
         self._count += 1
         receipt = f"ack-{self._count}"
-        self._acks[receipt] = send_ids
+        self._acks[receipt] = time.monotonic(), send_ids
         self.book.acknowledging(self.place.name, send_ids)
         connection.raw(encode("ACK", {"id": ack, "receipt": receipt}))
