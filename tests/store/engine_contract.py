@@ -10,7 +10,7 @@ from broker_core.engine.effects import Delivered
 from broker_core.engine.invariants import check
 from broker_core.engine.message import VOLATILE, Header, Message, Reliability
 from broker_core.store import Store
-from tests.store.contract import Rig
+from tests.store.rows import Rig
 
 NOW = 1_700_000_000_000
 LINK = 1

@@ -12,8 +12,8 @@ from broker_core.engine.effects import PageWanted
 from broker_core.engine.message import Message
 from broker_core.engine.properties import Properties, takes
 from broker_core.stomp.mapping import decode
-from tests.store.contract import told
 from tests.store.histories import Call, history
+from tests.store.rows import told
 from tests.store.test_postgres import PostgresRig, compared, rig
 
 __all__ = ["rig"]

@@ -16,7 +16,7 @@ from broker_core.store.lease import TIMES, Lease, Times, connect
 from broker_core.store.postgres import PostgresStore
 from broker_core.store.queries import QUERIES
 from broker_core.store.wire import WireBroken
-from tests.store.contract import commit, messages
+from tests.store.rows import commit, messages
 
 PATIENCE = 20
 """Seconds after which a test that waits for an event has failed."""

@@ -8,7 +8,7 @@ import pytest
 from broker_core.engine.effects import Checkpoint
 from broker_core.store import CommitLost, ledger
 from broker_core.store.postgres import PostgresStore
-from tests.store.contract import commit
+from tests.store.rows import commit
 from tests.store.test_postgres import PostgresRig, rig  # noqa: F401
 
 FAR = 1 << 62

@@ -5,13 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from tests.store.contract import StoreContract, commit, messages, page, positions
-from tests.store.engine_contract import EngineContract
 
 from broker_core.engine.effects import CompactSegment, SegmentClosed
 from broker_core.store import CommitLost, SpaceExhausted
 from broker_core.store.memory import MemoryDatabase, MemoryStore
 from broker_core.store.memory_tables import Fault
+from tests.store.contract import StoreContract
+from tests.store.engine_contract import EngineContract
+from tests.store.rows import commit, messages, page, positions
 
 
 class MemoryRig:

@@ -16,8 +16,9 @@ from broker_core.store import compaction
 from broker_core.store.lease import Lease
 from broker_core.store.memory import MemoryDatabase
 from broker_core.store.postgres import PostgresStore
-from tests.store.contract import QUICK, StoreContract, close_segment, commit, messages, page, positions, told
+from tests.store.contract import StoreContract
 from tests.store.engine_contract import EngineContract
+from tests.store.rows import QUICK, close_segment, commit, messages, page, positions, told
 from tests.store.traffic import Traffic
 
 FULL = """

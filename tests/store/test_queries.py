@@ -13,7 +13,7 @@ from broker_core.engine.selector import compile_selector
 from broker_core.engine.subscription import Filter
 from broker_core.store.queries import QUERIES, load
 from broker_core.store.reads import SESSION
-from tests.store.contract import commit, message
+from tests.store.rows import commit, message
 from tests.store.test_postgres import PostgresRig, rig  # noqa: F401
 
 UNTYPED = {"lease_terminate_stale": {"shard": "int4", "seconds": "float8", "lock": "oid"}}

@@ -7,16 +7,16 @@ from random import Random
 import pytest
 
 from broker_core.engine.effects import PageWanted
+from broker_core.engine.limits import Limits
 from broker_core.engine.message import Encoding, Header, Message
 from broker_core.engine.properties import Properties, takes
 from broker_core.engine.selector import SelectorError, compile_selector
 from broker_core.engine.shard import Shard
-from broker_core.engine.limits import Limits
 from broker_core.engine.subscription import Filter
 from broker_core.stomp.escaping import canonical
 from broker_core.stomp.mapping import decode
 from broker_core.store.sieve import TESTS_MAX, sieve
-from tests.store.contract import commit
+from tests.store.rows import commit
 from tests.store.test_postgres import PostgresRig, rig  # noqa: F401
 
 NAMES = ("a", "b", "größe", "n", "JMSType", "JMSCorrelationID", "JMSPriority", "JMSTimestamp", "JMSDeliveryMode", "JMSMessageID", "absent")
