@@ -31,16 +31,18 @@ def hear(b: Bench, got: dict[int, list[str]], outputs: list[Output]) -> dict[int
     return got
 
 
-def two(b: Bench, *, credit: int = 1000, **how) -> None:
+def two(b: Bench | None = None, *, credit: int = 1000, **how) -> Bench:
+    """Consumers, each on a connection of its own."""
+    b = b or Bench()
     b.apply(c.Open(2, "guest"))
     b.attach(1, credit=credit, **how)
     b.attach(2, peer=2, credit=credit, **how)
+    return b
 
 
 # -- one consumer each ------------------------------------------------------------------------------------------------------------------
 def test_all_messages_of_a_group_go_to_one_consumer_and_groups_are_shared_out() -> None:
-    b = Bench()
-    two(b)
+    b = two()
     assert send(b, "a1", "b1", "a2", "a3", "b2", "a4") == {1: ["a1", "a2", "a3", "a4"], 2: ["b1", "b2"]}
 
 
@@ -57,22 +59,19 @@ def test_of_a_backlog_each_consumer_becomes_the_owner_of_as_many_groups() -> Non
 
 
 def test_messages_without_a_group_go_to_whose_turn_it_is() -> None:
-    b = Bench()
-    two(b)
+    b = two()
     assert send(b, "a1", "x1", "x2", "a2", "x3", "x4") == {1: ["a1", "x2", "a2", "x3"], 2: ["x1", "x4"]}
 
 
 def test_an_owner_without_room_holds_up_nobody_and_gets_its_messages_in_order() -> None:
-    b = Bench()
-    two(b, credit=2)
+    b = two(credit=2)
     assert send(b, "a1", "a2", "a3", "a4", "b1", "a5", "x1") == {1: ["a1", "a2"], 2: ["b1", "x1"]}
     assert hear(b, {}, b.settle(1, 2)) == {1: ["a3", "a4"]}
     assert hear(b, {}, b.settle(3, 4)) == {1: ["a5"]}
 
 
 def test_a_lane_waits_when_as_much_is_set_aside_as_its_window_holds() -> None:
-    b = Bench(window_rows=2, page_rows=2)
-    two(b, credit=1)
+    b = two(Bench(window_rows=2, page_rows=2), credit=1)
     assert send(b, "a1", "a2", "a3", "a4", "a5", "b1") == {1: ["a1"]}
     assert len(b.cursor().aside) == 2
     assert hear(b, {}, b.settle(1)) == {1: ["a2"]}
@@ -80,8 +79,7 @@ def test_a_lane_waits_when_as_much_is_set_aside_as_its_window_holds() -> None:
 
 
 def test_what_is_set_aside_for_a_consumer_who_is_gone_goes_to_another_in_order() -> None:
-    b = Bench()
-    two(b, credit=2)
+    b = two(credit=2)
     send(b, "a1", "a2", "a3", "a4")
     b.apply(c.Detach(1, 1))
     outputs = b.flush()
@@ -94,8 +92,7 @@ def test_what_is_set_aside_for_a_consumer_who_is_gone_goes_to_another_in_order()
 
 @pytest.mark.parametrize("outcome", [Outcome.RELEASED, Outcome.FAILED])
 def test_what_an_owner_gives_back_comes_to_it_again(outcome: Outcome) -> None:
-    b = Bench()
-    two(b)
+    b = two()
     send(b, "a1", "a2")
     outputs = b.settle(1, outcome=outcome)
     assert hear(b, {}, outputs) == {1: ["a1"]}
@@ -103,8 +100,7 @@ def test_what_an_owner_gives_back_comes_to_it_again(outcome: Outcome) -> None:
 
 
 def test_a_redelivery_delay_holds_up_no_other_message_of_the_group() -> None:
-    b = Bench(settings=Settings(redelivery_delay_ms=100))
-    two(b)
+    b = two(Bench(settings=Settings(redelivery_delay_ms=100)))
     send(b, "a1")
     assert b.bodies(b.settle(1, outcome=Outcome.FAILED)) == []
     assert send(b, "a2") == {1: ["a2"]}
@@ -112,8 +108,7 @@ def test_a_redelivery_delay_holds_up_no_other_message_of_the_group() -> None:
 
 
 def test_a_rolled_back_acknowledgement_comes_to_the_owner_again() -> None:
-    b = Bench()
-    two(b)
+    b = two()
     send(b, "a1")
     b.apply(c.Begin(1, b"t"), c.Transacted(1, b"t", c.Settle(1, 1, [1], 0, Outcome.ACCEPTED)))
     b.flush()
@@ -123,8 +118,7 @@ def test_a_rolled_back_acknowledgement_comes_to_the_owner_again() -> None:
 
 # -- closing ----------------------------------------------------------------------------------------------------------------------------
 def test_after_its_last_message_a_group_chooses_anew() -> None:
-    b = Bench()
-    two(b)
+    b = two()
     assert send(b, "a1", "b1", "a2") == {1: ["a1", "a2"], 2: ["b1"]}
     assert send(b, "a3", closes=True) == {1: ["a3"]}
     assert send(b, "x1", "a4", "a5") == {1: ["x1"], 2: ["a4", "a5"]}
@@ -133,8 +127,7 @@ def test_after_its_last_message_a_group_chooses_anew() -> None:
 
 
 def test_a_group_is_closed_when_its_last_message_has_an_owner_even_one_without_room() -> None:
-    b = Bench()
-    two(b, credit=1)
+    b = two(credit=1)
     send(b, "a1")
     send(b, "a2", closes=True)
     assert send(b, "a3") == {2: ["a3"]}
@@ -143,8 +136,7 @@ def test_a_group_is_closed_when_its_last_message_has_an_owner_even_one_without_r
 
 # -- with other features ----------------------------------------------------------------------------------------------------------------
 def test_an_exclusive_consumer_takes_over_all_groups_and_what_was_set_aside() -> None:
-    b = Bench()
-    two(b, credit=1)
+    b = two(credit=1)
     send(b, "a1", "a2", "b1")
     b.apply(c.Open(3, "guest"))
     assert b.attach(3, peer=3, exclusive=True) == ["a2"]
@@ -166,8 +158,7 @@ def test_the_first_of_a_group_chooses_a_consumer_of_the_highest_priority_and_sta
 
 
 def test_higher_message_priorities_come_first_within_a_group() -> None:
-    b = Bench()
-    two(b, credit=1)
+    b = two(credit=1)
     send(b, "a1", "a2")
     send(b, "a3", priority=9)
     assert hear(b, {}, b.settle(1)) == {1: ["a3"]}
@@ -175,8 +166,7 @@ def test_higher_message_priorities_come_first_within_a_group() -> None:
 
 
 def test_groups_are_known_from_rows_too_and_choose_anew_after_a_crash() -> None:
-    b = Bench()
-    two(b, credit=1)
+    b = two(credit=1)
     send(b, "a1", "a2", "b1", "a3")
     b.start()
     b.apply(c.Open(2, "guest"))
@@ -189,8 +179,7 @@ def test_groups_are_known_from_rows_too_and_choose_anew_after_a_crash() -> None:
 
 
 def test_only_what_left_is_flagged_after_a_crash_not_what_was_set_aside_before_it() -> None:
-    b = Bench()
-    two(b, credit=2)
+    b = two(credit=2)
     send(b, "a1", "a2", "a3", "b1", level=RELIABLE)
     b.start()
     b.attach()
@@ -198,8 +187,7 @@ def test_only_what_left_is_flagged_after_a_crash_not_what_was_set_aside_before_i
 
 
 def test_what_is_set_aside_expires_is_purged_and_is_seen_by_browsers() -> None:
-    b = Bench()
-    two(b, credit=1)
+    b = two(credit=1)
     send(b, "a1", "a2", level=EXPRESS)
     send(b, "a3", level=EXPRESS, expires=b.now + 10)
     assert b.browse(9) == ["a1", "a2", "a3"]
@@ -249,8 +237,7 @@ def test_a_shared_subscription_of_a_topic_knows_groups_each_for_itself() -> None
 
 # -- owners -----------------------------------------------------------------------------------------------------------------------------
 def test_groups_beyond_the_table_share_an_owner_by_bucket_and_stick_all_the_same() -> None:
-    b = Bench(subscription_groups_max=1)
-    two(b)
+    b = two(Bench(subscription_groups_max=1))
     assert send(b, "a1", "b1", "c1", "b2", "c2", "a2") == {1: ["a1", "c1", "c2", "a2"], 2: ["b1", "b2"]}
     owners = b.destination().subscriptions[0].owners
     assert owners is not None
@@ -258,8 +245,7 @@ def test_groups_beyond_the_table_share_an_owner_by_bucket_and_stick_all_the_same
 
 
 def test_names_are_bounded_in_all_subscriptions_together_and_make_room_when_their_owners_go() -> None:
-    b = Bench(groups_max=2)
-    two(b)
+    b = two(Bench(groups_max=2))
     send(b, "a1", "b1", "c1")
     assert b.engine.shard.owned == 2
     b.apply(c.Detach(1, 1), c.Detach(2, 2))
