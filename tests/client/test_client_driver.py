@@ -1,78 +1,20 @@
-"""The machine over real sockets and threads: who waits is woken, who must not wait is not let, what is lost comes back."""
+"""The machine over real sockets and threads: who waits is woken, who must not wait is not let, nothing is left at the end."""
 
 from __future__ import annotations
 
 import gc
-import ssl
 import threading
 import time
-import warnings
-from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from broker_core.client import (
-    AcknowledgeMode,
-    Connection,
-    ConnectionFactory,
-    DeliveryMode,
-    IllegalStateException,
-    JMSException,
-    JMSSecurityException,
-    Message,
-    Profile,
-    Queue,
-    Reliability,
-)
+from broker_core.client import AcknowledgeMode, JMSException, Message
 from broker_core.client.channel import UNSENT_OCTETS_MAX
 from broker_core.client.machine.window import MESSAGES_MAX
-from tests.client.listening import SECONDS, ListeningBroker, messages
-from tests.support.certificates import certificate
-from tests.support.service import await_true, free_ports
-
-A = Queue("a")
-NON_PERSISTENT = DeliveryMode.NON_PERSISTENT
-QUIET = 0.1
-AGAIN = {"reconnect_enabled": True, "reconnect_interval": 0.05}
-
-
-@pytest.fixture
-def broker() -> Iterator[ListeningBroker]:
-    with ListeningBroker() as listening:
-        yield listening
-
-
-def connect(broker: ListeningBroker, **settings: Any) -> Connection:
-    return ConnectionFactory(**({"address_list": broker.address} | settings)).create_connection()
-
-
-class Doing:
-    """Something done by another thread: whether it is through, and what came of it."""
-
-    def __init__(self, what: Callable[[], object]) -> None:
-        self.result: object = None
-        self.error: BaseException | None = None
-        self._thread = threading.Thread(target=self._run, args=(what,), daemon=True)
-        self._thread.start()
-
-    def _run(self, what: Callable[[], object]) -> None:
-        try:
-            self.result = what()
-        except JMSException as error:
-            self.error = error
-
-    @property
-    def is_over(self) -> bool:
-        return not self._thread.is_alive()
-
-    def ends(self) -> object:
-        self._thread.join(SECONDS)
-        assert self.is_over, "it still waits"
-        if self.error is not None:
-            raise self.error
-        return self.result
+from tests.client.driving import NON_PERSISTENT, QUIET, A, Doing, connect
+from tests.client.listening import SECONDS, ListeningBroker
+from tests.support.service import await_true
 
 
 # -- waiting --------------------------------------------------------------------------------------------------------------------------
@@ -300,117 +242,6 @@ def test_acknowledgements_that_wait_leave_in_time_although_nobody_does_anything(
         assert 0.2 < time.monotonic() - began < 2
 
 
-# -- losing the connection ------------------------------------------------------------------------------------------------------------
-def test_what_waits_while_the_connection_is_lost_goes_on_when_it_is_back(broker: ListeningBroker) -> None:
-    with connect(broker, **AGAIN) as connection:
-        session, receiving_session = connection.create_session(), connection.create_session()
-        producer, consumer = session.create_producer(A), receiving_session.create_consumer(A)
-        receiving = Doing(consumer.receive)
-        time.sleep(QUIET)
-        broker.hears("SUBSCRIBE")
-        broker.drops()
-        assert broker.hears("SUBSCRIBE").headers["id"] == "3"
-        producer.send("x")
-        broker.delivers("3", b"y")
-        message = receiving.ends()
-        assert isinstance(message, Message) and message.body == "y"
-    assert broker.connects.qsize() == 2
-
-
-def test_a_send_whose_answer_was_lost_says_so_and_the_next_is_sent(broker: ListeningBroker) -> None:
-    broker.confirming = False
-    with connect(broker, **AGAIN) as connection, connection.create_session() as session:
-        producer = session.create_producer(A)
-        sending = Doing(lambda: producer.send("x"))
-        broker.hears("SEND")
-        broker.drops()
-        with pytest.raises(JMSException, match="may or may not have been stored"):
-            sending.ends()
-        broker.confirming = True
-        producer.send("y")
-
-
-def test_the_next_address_takes_over(broker: ListeningBroker) -> None:
-    with ListeningBroker() as other, connect(broker, address_list=f"{broker.address},{other.address}", **AGAIN) as connection:
-        broker.stops_listening()
-        broker.drops()
-        assert other.connects.get(timeout=SECONDS)
-        connection.create_session().create_producer(A).send("x")
-        assert other.hears("SEND")
-
-
-def test_when_no_broker_comes_back_the_connection_has_failed(broker: ListeningBroker) -> None:
-    told: list[JMSException] = []
-    connection = connect(broker, reconnect_enabled=True, reconnect_attempts=2, reconnect_interval=0.01)
-    connection.exception_listener = told.append
-    connection.start()
-    receiving = Doing(connection.create_session().create_consumer(A).receive)
-    broker.stops_listening()
-    broker.drops()
-    with pytest.raises(JMSException, match="no broker can be reached"):
-        receiving.ends()
-    await_true(lambda: len(told) == 1, SECONDS, "the exception listener is not told")
-    assert told[0].error_code == "NO_BROKER"
-    with pytest.raises(JMSException, match="no broker can be reached"):
-        connection.create_session()
-    connection.close()
-
-
-def test_closing_while_it_connects_again_does_not_wait_for_that(broker: ListeningBroker) -> None:
-    connection = connect(broker, reconnect_enabled=True, reconnect_attempts=-1, reconnect_interval=60)
-    broker.stops_listening()
-    broker.drops()
-    await_true(connection._machine.awaits_socket, SECONDS, "it does not notice")
-    sending = Doing(connection.create_session)
-    began = time.monotonic()
-    connection.close()
-    assert time.monotonic() - began < 2
-    with pytest.raises(IllegalStateException, match="the connection is closed"):
-        sending.ends()
-
-
-def test_a_password_that_is_not_accepted_any_more_ends_the_attempts(broker: ListeningBroker) -> None:
-    told: list[JMSException] = []
-    with connect(broker, reconnect_enabled=True, reconnect_attempts=-1, reconnect_interval=0.01) as connection:
-        connection.exception_listener = told.append
-        broker.refusal = "login or passcode is wrong, or the account may not connect from here"
-        broker.drops()
-        await_true(lambda: len(told) == 1, SECONDS, "it tries for ever")
-        assert isinstance(told[0], JMSSecurityException)
-
-
-def test_one_that_is_lost_as_soon_as_it_is_there_is_not_made_as_fast_as_can_be(broker: ListeningBroker) -> None:
-    with connect(broker, reconnect_enabled=True, reconnect_interval=0.2) as connection:
-        broker.hanging_up = True
-        broker.drops()
-        time.sleep(0.7)
-        broker.hanging_up = False
-        assert 3 <= broker.connects.qsize() <= 5
-        connection.create_session().create_producer(A).send("x")
-
-
-def test_a_listener_goes_on_when_the_connection_is_back(broker: ListeningBroker) -> None:
-    seen: list[str] = []
-    with connect(broker, **AGAIN) as connection:
-        session = connection.create_session()
-        session.create_consumer(A).message_listener = lambda message: seen.append(message.body)
-        broker.hears("SUBSCRIBE")
-        broker.delivers("2", b"one")
-        await_true(lambda: seen == ["one"], SECONDS, "it is not called")
-        broker.hears("ACK")
-        broker.drops()
-        broker.hears("SUBSCRIBE")
-        broker.delivers("2", b"two")
-        await_true(lambda: seen == ["one", "two"], SECONDS, "it is not called again")
-
-
-def test_a_broker_that_lets_nobody_in_is_not_waited_for(broker: ListeningBroker, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("broker_core.client.driver.LOGIN_SECONDS", QUIET)
-    broker.reading.clear()
-    with pytest.raises(JMSException, match=r"has not let us in within 0\.1 s"):
-        connect(broker)
-
-
 # -- the end --------------------------------------------------------------------------------------------------------------------------
 def test_nothing_is_left_of_a_connection_that_was_closed(broker: ListeningBroker) -> None:
     def descriptors() -> int:
@@ -427,105 +258,3 @@ def test_nothing_is_left_of_a_connection_that_was_closed(broker: ListeningBroker
     gc.collect()
     # On the other side each connection had a thread and a socket, which may take a moment to go.
     await_true(lambda: descriptors() <= before and threading.active_count() <= threads, SECONDS, f"{descriptors()} descriptors, were {before}")
-
-
-# -- TLS ------------------------------------------------------------------------------------------------------------------------------
-@pytest.fixture(scope="module")
-def pair(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
-    return certificate(tmp_path_factory.mktemp("tls"))
-
-
-@pytest.fixture
-def encrypted(pair: tuple[Path, Path]) -> Iterator[ListeningBroker]:
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(*pair)
-    with ListeningBroker(context) as listening:
-        yield listening
-
-
-def test_everything_works_over_tls(encrypted: ListeningBroker, pair: tuple[Path, Path]) -> None:
-    context = ssl.create_default_context(cafile=str(pair[0]))
-    with connect(encrypted, ssl_context=context) as connection:
-        session = connection.create_session()
-        consumer = session.create_consumer(A)
-        for size in (0, 10, 3_000_000):
-            session.create_producer(A).send(b"x" * size)
-            assert len(encrypted.hears("SEND").body) == size
-        bodies = [b"a", b"b" * 3_000_000, b"c" * 20_000]
-        encrypted.answer = b"".join(messages("2", *bodies))
-        session.create_producer(A).send("now")
-        received = [consumer.receive(SECONDS) for _ in bodies]
-        assert [message.octets() for message in received if message] == bodies
-
-
-def test_a_broker_whose_certificate_is_not_trusted_is_not_spoken_to_unless_told(encrypted: ListeningBroker) -> None:
-    with pytest.raises(JMSException, match="CERTIFICATE_VERIFY_FAILED"):
-        connect(encrypted)
-    with connect(encrypted, ssl_is_host_trusted=True) as connection:
-        connection.create_session().create_producer(A).send("x")
-
-
-# -- factories ------------------------------------------------------------------------------------------------------------------------
-@pytest.mark.parametrize(
-    ("settings", "sentence"),
-    [
-        ({"override_priority": 10}, "from 0 to 9"), ({"consumer_flow_threshold": 0}, "at most 100 percent"),
-        ({"address_list_iterations": 0}, "-1 for ever"), ({"ping_interval": -1}, "must not be negative"),
-        ({"nonpersistent_reliability": Reliability.ASSURED}, "a level of persistent messages"),
-    ],
-)  # fmt: skip
-def test_a_factory_that_is_not_usable_says_why(settings: dict[str, Any], sentence: str) -> None:
-    with pytest.raises(JMSException, match=sentence):
-        ConnectionFactory(**settings).create_connection()
-
-
-def test_a_level_that_loses_persistent_messages_is_allowed_and_warned_of(broker: ListeningBroker) -> None:
-    with pytest.warns(UserWarning, match="they are lost when the broker stops"):
-        connect(broker, persistent_reliability=Reliability.EXPRESS).close()
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        connect(broker, persistent_reliability=Reliability.RELIABLE).close()
-
-
-def test_a_profile_is_a_factory_with_other_defaults(broker: ListeningBroker) -> None:
-    factory = ConnectionFactory.of_profile("activemq", address_list=broker.address, consumer_flow_limit=5)
-    assert (factory.prefetch_policy.topic, factory.dups_ok_policy.on_queues) == (32767, None)
-    assert ConnectionFactory.of_profile(Profile.SUN) == ConnectionFactory()
-    with factory.create_connection() as connection:
-        connection.create_session().create_consumer(A)
-        assert broker.hears("SUBSCRIBE").headers["prefetch-count"] == "5"
-
-
-def test_a_password_is_not_shown() -> None:
-    assert "secret" not in repr(ConnectionFactory(password="secret"))
-
-
-def test_a_factory_that_is_changed_later_does_not_change_its_connections(broker: ListeningBroker) -> None:
-    factory = ConnectionFactory(address_list=broker.address)
-    with factory.create_connection() as connection:
-        factory.ack_on_produce = False
-        connection.create_session().create_producer(A).send("x")
-        assert broker.hears("SEND").receipt is not None
-
-
-def test_the_client_identifier_is_the_factorys_or_the_applications(broker: ListeningBroker) -> None:
-    connection = connect(broker)
-    connection.client_id = "mine"
-    with pytest.raises(IllegalStateException, match="and once"):
-        connection.client_id = "other"
-    connection.close()
-    assert ["client-id" in broker.connects.get(timeout=SECONDS).headers for _ in range(2)] == [False, True]
-    for settings in ({"configured_client_id": "its"}, {"disable_set_client_id": True}):
-        with connect(broker, **settings) as connection, pytest.raises(IllegalStateException, match="the connection factory"):
-            connection.client_id = "mine"
-
-
-def test_nobody_there_is_said_at_once() -> None:
-    (port,) = free_ports(1)
-    with pytest.raises(JMSException, match=f"127.0.0.1:{port}: .*refused"):
-        ConnectionFactory(address_list=f"127.0.0.1:{port}").create_connection()
-
-
-def test_a_session_with_a_mode_that_cannot_be_asked_for(broker: ListeningBroker) -> None:
-    with connect(broker) as connection, pytest.raises(JMSException, match="transacted=True"):
-        connection.create_session(AcknowledgeMode.SESSION_TRANSACTED)
