@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 
 import pytest
 
+from broker_core.client import Connection, Queue, Topic
+from tests.acceptance.python_client import factory
 from tests.support.service import Service
+
+_numbers = itertools.count(1)
 
 
 @pytest.fixture(scope="session")
@@ -14,3 +19,23 @@ def service() -> Iterator[Service]:
     """A service that tests share: no test may kill, stop or fill it."""
     with Service() as running:
         yield running
+
+
+# -- the Python client ----------------------------------------------------------------------------------------------------------------
+@pytest.fixture
+def connection(service: Service) -> Iterator[Connection]:
+    """Of the Python client."""
+    with factory(service).create_connection() as connection:
+        yield connection
+
+
+@pytest.fixture
+def orders() -> Queue:
+    """A queue that nobody else uses."""
+    return Queue(f"python.{next(_numbers)}")
+
+
+@pytest.fixture
+def prices() -> Topic:
+    """A topic that nobody else uses."""
+    return Topic(f"python.{next(_numbers)}")
