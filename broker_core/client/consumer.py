@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterator
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
-from .destinations import Queue, Topic
 from .channel import milliseconds
+from .destinations import Queue, Topic
 from .driver import Driver, time_of_day
 from .exceptions import IllegalStateException
 from .machine import ConsumerMachine

@@ -10,7 +10,6 @@ from broker_core.engine.address import is_valid
 
 from .exceptions import IllegalStateException, InvalidDestinationException
 
-
 WILDCARDS = frozenset(("*", "**", ">"))
 """Levels of a topic's name: any one, one or more, any number at the end (Open MQ)."""
 

@@ -10,9 +10,9 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from .browser import QueueBrowser
+from .channel import milliseconds
 from .consumer import MessageConsumer
 from .destinations import Destination, Queue, TemporaryQueue, TemporaryTopic, Topic
-from .channel import milliseconds
 from .driver import Driver
 from .exceptions import ACK_TIMEOUT, IllegalStateException, JMSException
 from .machine import Confirmation, ConsumerMachine, SessionMachine, Subscription

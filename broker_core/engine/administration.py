@@ -10,13 +10,14 @@ from typing import Any
 from .accounting import discard_body, discard_waiting, forget_delayed
 from .address import DEAD_MESSAGE_QUEUE, is_reserved, is_valid
 from .commands import Control, Direction
+from .cursor import Cursor
 from .destination import Destination, Settings
 from .duplicates import follow_settings, forget_all
 from .effects import DestinationDestroyed, Detached, Outcome
-from .matching import part, topic_destroyed
-from .message import VOLATILE, Message
 from .expiring import sweep_expired
 from .grouping import forget_aside, forget_groups
+from .matching import part, topic_destroyed
+from .message import VOLATILE, Message
 from .placing import create, define, why_no_members
 from .refusal import Refusal
 from .registering import forget
@@ -24,7 +25,7 @@ from .scanning import abandon, leave
 from .settlement import feed
 from .shard import Shard
 from .subscribing import end
-from .subscription import Cursor, Subscription
+from .subscription import Subscription
 from .temporary import end_temporary
 from .topics import leave_out
 

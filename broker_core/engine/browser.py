@@ -10,8 +10,8 @@ from .walk import Walk
 
 if TYPE_CHECKING:
     from .commands import PageLoaded
-    from .effects import PageWanted
     from .link import Peer
+    from .reads import PageWanted
     from .subscription import Filter
 
 

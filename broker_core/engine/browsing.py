@@ -10,16 +10,17 @@ from __future__ import annotations
 from .address import is_temporary, is_topic
 from .browser import Browser, Doing
 from .commands import Browse, PageLoaded
-from .effects import Browsed, Confirmed, Delivered, PageWanted, Refused
+from .cursor import Cursor
+from .effects import Browsed, Confirmed, Delivered, Refused
 from .link import Peer
 from .message import Message, StoredBody
 from .paging import allowance, as_placed
 from .pins import pin, unpin_all
 from .placing import why_not_create
 from .properties import Properties, takes
+from .reads import PageWanted
 from .refusal import Refusal
 from .shard import Shard
-from .subscription import Cursor
 from .temporary import is_own
 from .walk import Walk, may_come_again
 

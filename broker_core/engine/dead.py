@@ -8,11 +8,11 @@ from collections.abc import Sequence
 
 from .accounting import discard_body, hand_over, settle_now, settle_range
 from .address import DEAD_MESSAGE_QUEUE
+from .cursor import Cursor
 from .effects import Copy, Outcome
 from .message import VOLATILE, Encoding, Header, Message, StoredBody
 from .placing import place
 from .shard import Shard
-from .subscription import Cursor
 from .waiting import withdraw
 
 REASONS = {Outcome.EXPIRED: "EXPIRED", Outcome.UNDELIVERABLE: "UNDELIVERABLE", Outcome.REJECTED: "UNDELIVERABLE"}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from heapq import heappop
 
+from .cursor import Cursor
 from .dead import expire, expire_found
 from .effects import Delivered
 from .link import Link
@@ -11,9 +12,7 @@ from .message import BEYOND, Header, Message, Reliability, StoredBody
 from .scanning import head, remove
 from .selection import Scan
 from .shard import Shard
-from .subscription import Cursor
 from .waiting import forget_stale, withdraw
-
 
 OCTETS_STEP = 8192
 """That take as long to write as another message."""

@@ -12,10 +12,10 @@ from .progress import Progress
 from .routes import Routes
 
 if TYPE_CHECKING:
-    from .effects import PageWanted
     from .fan_out import FanOut
     from .known_ids import KnownIds
     from .link import Peer
+    from .reads import PageWanted
     from .subscription import Subscription
 
 

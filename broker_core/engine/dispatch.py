@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 from .commands import Direction
+from .cursor import Cursor
 from .delivering import deliver, room_of
 from .effects import Drained
 from .eligibility import is_eligible, step_back
@@ -20,9 +21,8 @@ from .scanning import foremost, look
 from .selection import Scan, Selection
 from .settlement import acknowledge
 from .shard import Shard
-from .subscription import Cursor, Subscription
+from .subscription import Subscription
 from .wildcard import WildcardSubscription
-
 
 ALL = 1 << 30
 """Messages: what there is."""

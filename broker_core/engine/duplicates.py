@@ -11,10 +11,10 @@ from bisect import bisect_right
 
 from .accounting import discard_body
 from .destination import Destination
-from .effects import TrimDuplicates
 from .known_ids import KnownIds
 from .message import Message
 from .shard import Shard
+from .upkeep import TrimDuplicates
 
 LOOKS = 1_000
 """Destinations looked through for what has left their windows in one report, which comes once a second: 0.3 ms."""

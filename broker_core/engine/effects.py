@@ -8,10 +8,12 @@ from enum import IntEnum
 from typing import TYPE_CHECKING, Any
 
 from .message import Message
+from .reads import Read
 from .refusal import Refusal
+from .upkeep import Maintenance
 
 if TYPE_CHECKING:
-    from .subscription import Filter
+    pass
 
 
 class Outcome(IntEnum):
@@ -159,8 +161,6 @@ class Copy:
     """Its header tells priority, reliability, expiration, message id and annotations of the copy; octets and body come from the source."""
 
 
-RETAINED = 0
-"""Segments are numbered from 1; 0 names the retained table."""
 
 
 @dataclass(slots=True)
@@ -201,63 +201,6 @@ class Commit:
     """(request, done, result)"""
 
 
-# -- reads --------------------------------------------------------------------------------------------------------------------------
-@dataclass(slots=True)
-class PageWanted:
-    """Rows of one lane in (after, upto], at most `limit` rows or `bytes_max` octets (at least one row)."""
-
-    read: int
-    destination: int
-    lane: int
-    after: int
-    upto: int
-    limit: int
-    bytes_max: int
-    segments: list[int]
-    """Where rows of the interval may be, oldest first, RETAINED among them if so; the engine keeps them from being dropped meanwhile."""
-    wanted: Filter | None = None
-    """Given: bodies are not needed and do not weigh; rows that this filter certainly leaves out may be missing."""
-
-
-@dataclass(slots=True)
-class PositionsWanted:
-    """Exactly these rows of one lane: messages that came back and whose bodies are no longer in memory."""
-
-    read: int
-    destination: int
-    lane: int
-    positions: list[int]
-    segments: list[int]
-
-
-@dataclass(slots=True)
-class ExpiredWanted:
-    """Stored messages of any destination with expiration in (after, upto], by (expiration, sequence), at most `limit`; without header sections and
-    bodies, so that a page of them weighs little however large they are."""
-
-    read: int
-    after: tuple[int, int]
-    """(expiration, sequence) of the last row seen."""
-    upto: int
-    limit: int
-    segments: list[int]
-
-
-@dataclass(slots=True)
-class ScheduledWanted:
-    """Delayed messages with a key after `after` that are due by `upto`, in order, at most `limit` rows or `bytes_max` octets (at least one row)."""
-
-    read: int
-    after: tuple[int, int]
-    """(due, number)"""
-    upto: int
-    limit: int
-    bytes_max: int
-
-
-Read = PageWanted | PositionsWanted | ExpiredWanted | ScheduledWanted
-
-
 # -- progress -----------------------------------------------------------------------------------------------------------------------
 @dataclass(slots=True)
 class Checkpoint:
@@ -280,51 +223,6 @@ class Checkpoint:
     """(destination, octets, accepted, settled, dead, expired, redelivered): octets held now, and totals since creation."""
     idle: list[tuple[int, int]] = field(default_factory=list)
     """(subscription, instant): when the last consumer of a durable one left; 0: it has one."""
-
-
-# -- maintenance --------------------------------------------------------------------------------------------------------------------
-@dataclass(slots=True)
-class DropSegment:
-    segment: int
-
-
-@dataclass(slots=True)
-class FreezeSegment:
-    """A closed segment that stays: make it cheap to read, now, while its pages are in memory."""
-
-    segment: int
-
-
-@dataclass(slots=True)
-class CompactSegment:
-    """Copy the survivors, ranges of (destination, lane, first, last), to `retained`, then answer SegmentCompacted (R5)."""
-
-    segment: int
-    survivors: list[tuple[int, int, int, int]]
-
-
-@dataclass(slots=True)
-class SweepRetained:
-    """Delete these settled rows, ranges of (destination, lane, first, last), from `retained`."""
-
-    settled: list[tuple[int, int, int, int]]
-
-
-@dataclass(slots=True)
-class DiscardScheduled:
-    """Delete all delayed messages of this destination, which is no more."""
-
-    destination: int
-
-
-@dataclass(slots=True)
-class TrimDuplicates:
-    """Delete identifiers that nobody remembers: (destination, instant), those of commits before that instant."""
-
-    before: list[tuple[int, int]]
-
-
-Maintenance = DropSegment | FreezeSegment | CompactSegment | SweepRetained | DiscardScheduled | TrimDuplicates
 
 
 @dataclass(slots=True)

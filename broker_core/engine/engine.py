@@ -5,17 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from . import browsing
+from . import browsing, duplicates
 from . import commands as c
-from . import duplicates
 from .accounting import correct_octets
 from .administration import control
 from .dispatch import drain, settle_presettled
 from .effects import Commit, Confirmed, Effects
-from .fan_out import hand_out
 from .expiring import end_expired, fire_timers, page_of_expired
-from .link import Peer
+from .fan_out import hand_out
 from .keeping import tend
+from .link import Peer
 from .maintenance import maintain
 from .message import VOLATILE
 from .paging import loaded, want_pages

@@ -12,14 +12,15 @@ from collections.abc import Iterator
 from itertools import accumulate
 
 from .commands import PageLoaded
+from .cursor import Cursor
 from .dead import COPY_STEPS, expire_found, expire_range
 from .destination import Lane
-from .effects import ExpiredWanted
 from .keeping import release
 from .message import Message, Reliability
+from .reads import ExpiredWanted
 from .settlement import come_back
 from .shard import Shard
-from .subscription import Cursor, Subscription
+from .subscription import Subscription
 
 RUN_MAX = 1_000
 """Messages of a run: what one subscription may cost without a pause."""

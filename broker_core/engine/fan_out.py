@@ -12,11 +12,12 @@ from collections import deque
 from typing import TYPE_CHECKING
 
 from .accounting import let_go
+from .cursor import Cursor
 from .destination import Destination, Lane
 from .message import BEYOND, VOLATILE, Message, Reliability
 from .placing import drop, has_room
 from .shard import Shard
-from .subscription import Cursor, Subscription
+from .subscription import Subscription
 
 if TYPE_CHECKING:
     from .routes import Group

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from heapq import heappop
 
+from .cursor import Cursor
 from .dead import expire
 from .delivering import OCTETS_STEP, Taken, deliver, room_of
 from .grouping import choose, close, first_aside, may_set_aside, owner_of, set_aside, take_aside
@@ -17,7 +18,7 @@ from .message import BEYOND, Message, Reliability
 from .scanning import head, remove
 from .selection import Scan, Selection
 from .shard import Shard
-from .subscription import Cursor, Subscription
+from .subscription import Subscription
 from .waiting import forget_stale, free, withdraw
 
 Place = Cursor | Scan

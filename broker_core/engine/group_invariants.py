@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from .commands import Direction
+from .cursor import Cursor
 from .eligibility import is_eligible
 from .link import Link
 from .link_invariants import lane_name, may_receive
@@ -11,7 +12,7 @@ from .owners import BUCKETS, bucket_of
 from .properties import Properties, takes
 from .selection import Selection
 from .shard import Shard
-from .subscription import Cursor, Subscription
+from .subscription import Subscription
 
 
 def check_groups(shard: Shard, subscription: Subscription) -> int:

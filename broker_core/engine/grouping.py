@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from heapq import heappop, heappush
 
+from .cursor import Cursor
 from .eligibility import is_eligible
 from .link import Link
 from .message import Message
@@ -15,7 +16,7 @@ from .message_group import MessageGroup
 from .scanning import matches
 from .selection import Selection
 from .shard import Shard
-from .subscription import Cursor, Subscription
+from .subscription import Subscription
 from .waiting import SLACK, free, put_back_in_turn
 
 

@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import pairwise
 
+from .cursor import Cursor
 from .destination import Destination, Lane
 from .duplicate_invariants import check_duplicates
-from .effects import PageWanted
 from .engine import Engine
 from .fan_out import Reminder
 from .group_invariants import check_groups
@@ -18,16 +18,15 @@ from .link_invariants import check_browsers, check_links, check_peers, lane_name
 from .message import VOLATILE, Message
 from .paging import Shares
 from .progress import BLOCK, Progress
+from .reads import PageWanted
 from .scan_invariants import check_selections
 from .schedule_invariants import check_schedule
 from .selection import Scan
 from .shard import Shard
-from .subscription import Cursor
 from .temporary_invariants import check_temporaries, check_temporary
 from .topic_invariants import check_lanes, check_routes, check_subscriptions
 from .waiting import waiting as in_memory
 from .wildcard_invariants import check_patterns
-
 
 Waiting = dict[Cursor | Lane, dict[int, list[Message]]]
 """What timers wait for, or have found, by place and position."""

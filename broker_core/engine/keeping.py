@@ -10,10 +10,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from itertools import takewhile
 
+from .cursor import Cursor
 from .destination import Lane
 from .message import Message, StoredBody
 from .shard import Shard
-from .subscription import Cursor, Subscription
+from .subscription import Subscription
 
 
 def keep(shard: Shard, lane: Lane, message: Message, *, room: bool) -> None:

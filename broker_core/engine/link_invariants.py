@@ -7,11 +7,12 @@ from itertools import pairwise
 
 from .browser import Doing
 from .commands import Direction
+from .cursor import Cursor
 from .eligibility import is_eligible
 from .link import Link, Tier
 from .message import VOLATILE
 from .shard import Shard
-from .subscription import Cursor, Subscription
+from .subscription import Subscription
 
 
 def lane_name(cursor: Cursor) -> str:

@@ -5,13 +5,13 @@ done after that flush's commit: a row goes only when its settlement is durable."
 from __future__ import annotations
 
 from .duplicates import trims
-from .effects import CompactSegment, DropSegment, FreezeSegment, Maintenance, SweepRetained
 from .message import VOLATILE
 from .pins import pinned_within
 from .scheduling import discards
 from .segments import LaneKey, Segment
 from .shard import Shard
 from .subscription import Subscription
+from .upkeep import CompactSegment, DropSegment, FreezeSegment, Maintenance, SweepRetained
 
 FRESH = 2
 """The newest closed segments are not compacted: most of what they hold is about to be consumed anyway."""

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 from zlib import crc32
 
 if TYPE_CHECKING:
+    from .cursor import Cursor
     from .link import Link
-    from .subscription import Cursor
 
 BUCKETS = 1_024
 """About 0.2 MiB for all of them. The same at every start: histories can be replayed."""

@@ -13,11 +13,12 @@ from collections import deque
 
 from .accounting import let_go
 from .commands import PageLoaded
-from .effects import PageWanted, PositionsWanted
+from .cursor import Cursor
 from .message import Message
 from .message_group import recognize
+from .reads import PageWanted, PositionsWanted
 from .shard import Shard
-from .subscription import Cursor, Subscription
+from .subscription import Subscription
 from .waiting import forget_gone, put_back, take_missing
 
 EVICT_ROWS = 64

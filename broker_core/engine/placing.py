@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from .accounting import discard_body, settle_now
 from .address import is_reserved, is_temporary, is_topic, is_valid
+from .cursor import Cursor
 from .destination import Destination, Lane, Settings
 from .duplicates import follow_settings
 from .effects import DestinationDefined, Outcome
@@ -14,7 +15,7 @@ from .refusal import Refusal
 from .registering import begin
 from .scanning import arrive
 from .shard import Shard
-from .subscription import Cursor, Subscription
+from .subscription import Subscription
 from .temporary import make, why_not_make
 
 VOLATILE_SHARE = 0.75

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from .accounting import forget_failures_within
 from .address import DEAD_MESSAGE_QUEUE
+from .cursor import Cursor
 from .destination import Destination, Lane, Settings
 from .duplicates import follow_settings, restore, restored
 from .effects import Outcome, SubscriptionDefined
@@ -14,10 +15,10 @@ from .matching import adopt, register_wildcard
 from .message import LANES, PRIORITIES
 from .placing import create, open_lane
 from .recovered import LedgerRow, Recovered
+from .registering import register
 from .selector import compile_selector
 from .shard import Decode, Shard, nothing
-from .registering import register
-from .subscription import Cursor, Filter, Subscription
+from .subscription import Filter, Subscription
 from .wildcard import WildcardSubscription
 
 SEQUENCES_SKIPPED = 1 << 24

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import islice
 
+from .cursor import Cursor
 from .destination import Destination
 from .effects import Checkpoint, DestinationStatistics
 from .message import LANES, Message
 from .paging import want_head
 from .shard import Shard
-from .subscription import Cursor, Subscription
+from .subscription import Subscription
 
 HEADS = 50
 """Oldest messages read from disk in one report, for destinations that nobody consumes: a bounded trickle of reads."""

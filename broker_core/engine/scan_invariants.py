@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from .commands import Direction
+from .cursor import Cursor
 from .group_invariants import waits_for_owner
 from .message import Message
 from .properties import Properties, takes
 from .selection import Scan, Selection
 from .shard import Shard
-from .subscription import Cursor, Subscription
+from .subscription import Subscription
 
 
 def check_selections(shard: Shard, subscription: Subscription) -> int:

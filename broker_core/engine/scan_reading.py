@@ -7,11 +7,11 @@ need for what looking at the rows takes: what reads is one of three that share t
 from __future__ import annotations
 
 from .commands import Direction, PageLoaded
-from .effects import PageWanted, PositionsWanted
 from .link import Tier
 from .message import Message
 from .message_group import recognize
 from .paging import as_placed, found_missing
+from .reads import PageWanted, PositionsWanted
 from .scanning import count, head, make_room, matches, remove
 from .selection import Scan, Selection
 from .shard import Shard

@@ -10,12 +10,13 @@ from bisect import bisect_left
 from heapq import heappop, heappush
 from itertools import islice
 
+from .cursor import Cursor
 from .link import Link
 from .message import Message
 from .properties import Properties, takes
 from .selection import Scan, Selection
 from .shard import Shard
-from .subscription import Cursor, Filter
+from .subscription import Filter
 
 
 # -- who scans ------------------------------------------------------------------------------------------------------------------------

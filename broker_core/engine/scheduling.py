@@ -10,14 +10,15 @@ from __future__ import annotations
 from .accounting import discard_body
 from .commands import PageLoaded
 from .destination import Destination
-from .effects import DiscardScheduled, ScheduledWanted
 from .message import VOLATILE, Message, Reliability
 from .message_group import recognize
 from .paging import allowance
 from .placing import has_room_for_volatile, place
+from .reads import ScheduledWanted
 from .schedule import LAST, octets_of
 from .shard import Shard
 from .topics import publish
+from .upkeep import DiscardScheduled
 
 
 def schedule(shard: Shard, destination: Destination, message: Message, sent_at: int) -> bool:

@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from .effects import RETAINED, SegmentClosed
+from .effects import SegmentClosed
+from .reads import RETAINED
 
 if TYPE_CHECKING:
     from .subscription import Subscription

@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING
 from .message import Message
 
 if TYPE_CHECKING:
+    from .cursor import Cursor
     from .link import Link
-    from .subscription import Cursor, Filter, Subscription
+    from .subscription import Filter, Subscription
 
 
 class Scan:

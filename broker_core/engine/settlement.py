@@ -6,6 +6,7 @@ from collections import deque
 
 from .accounting import discard_body, forget_failures
 from .commands import Settle
+from .cursor import Cursor
 from .dead import bury, expire
 from .effects import Confirmed, Outcome, Refused
 from .link import Link
@@ -14,7 +15,7 @@ from .pins import is_of_browser
 from .progress import ranges
 from .refusal import Refusal
 from .shard import Shard
-from .subscription import Cursor, Subscription
+from .subscription import Subscription
 from .waiting import put_back, put_missing
 from .wildcard import WildcardSubscription
 

@@ -8,23 +8,25 @@ from heapq import heapify, heappop, heappush
 from typing import TYPE_CHECKING, Any
 
 from .browser import Browser, Browsing
+from .cursor import Cursor
 from .destination import Destination, Lane
-from .effects import Copy, Definition, Output, PageWanted, PositionsWanted, Read
+from .effects import Copy, Definition, Output
 from .known_ids import Duplicates
 from .limits import Limits
 from .link import Link, Peer
 from .message import VOLATILE, Header, Message
+from .reads import PageWanted, PositionsWanted, Read
 from .schedule import Schedule
 from .segments import LaneKey, Segments
-from .subscription import Cursor, Subscription
+from .subscription import Subscription
 from .wildcard import Matches
 
 if TYPE_CHECKING:
     from .expiring import Run
     from .fan_out import FanOut, Reminder
     from .paging import Shares
-    from .settlement import Returning
     from .selection import Scan, Selection
+    from .settlement import Returning
 
 Decode = Callable[[Header], Mapping[str, str]]
 

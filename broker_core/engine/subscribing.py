@@ -11,8 +11,8 @@ from .address import is_temporary, is_topic
 from .commands import Attach, Detach, Unsubscribe
 from .destination import Destination
 from .dispatch import settle_presettled
-from .eligibility import admit, dismiss
 from .effects import Confirmed, Refused, SubscriptionDestroyed
+from .eligibility import admit, dismiss
 from .grouping import disown, disown_ineligible
 from .link import Link, Peer
 from .matching import begin_wildcard, end_wildcard, forget_unused, matches_of, part

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from .accounting import discard_body
+from .cursor import Cursor
 from .destination import Destination, Lane
 from .effects import Outcome
 from .fan_out import put_off
@@ -12,7 +13,6 @@ from .placing import drop, has_room, has_room_for_volatile, place
 from .properties import Properties
 from .routes import Group
 from .shard import Shard
-from .subscription import Cursor
 
 
 def publish(shard: Shard, destination: Destination, message: Message) -> bool:

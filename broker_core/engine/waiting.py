@@ -6,9 +6,9 @@ from bisect import bisect_left
 from collections import deque
 from heapq import heapify, heappush
 
+from .cursor import Cursor
 from .message import Message
 from .shard import Shard
-from .subscription import Cursor
 
 SLACK = 64
 """What is remembered of messages that left otherwise, beside as much as waits, before it is forgotten at once."""

@@ -13,8 +13,8 @@ from collections.abc import Iterable
 from heapq import nsmallest
 from itertools import islice
 
+from .cursor import Cursor
 from .message import Message
-from .subscription import Cursor
 
 
 class Walk:

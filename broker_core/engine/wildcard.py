@@ -12,10 +12,11 @@ from collections.abc import Iterator, Sequence
 from itertools import groupby
 from typing import Any
 
+from .cursor import Cursor
 from .destination import Destination, Settings
 from .message import Message
 from .pattern import Pattern
-from .subscription import Cursor, Subscription
+from .subscription import Subscription
 
 
 class WildcardSubscription(Subscription):

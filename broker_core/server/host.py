@@ -11,13 +11,14 @@ import asyncio
 import logging
 import time
 from collections import deque
-from functools import partial
 from collections.abc import Callable, Coroutine, Sequence
+from functools import partial
 from typing import Any, Protocol
 
 from broker_core.engine import Engine
 from broker_core.engine.commands import Command, PageLoaded, Send
-from broker_core.engine.effects import Commit, Effects, Output, Read
+from broker_core.engine.effects import Commit, Effects, Output
+from broker_core.engine.reads import Read
 from broker_core.engine.transactions import places
 from broker_core.store import SpaceExhausted, Store
 

@@ -9,7 +9,8 @@ from functools import partial
 from typing import Any
 
 from broker_core.engine.commands import Command, SegmentCompacted, SegmentDropped
-from broker_core.engine.effects import CompactSegment, DiscardScheduled, DropSegment, Effects, FreezeSegment, Maintenance, TrimDuplicates
+from broker_core.engine.effects import Effects
+from broker_core.engine.upkeep import CompactSegment, DiscardScheduled, DropSegment, FreezeSegment, Maintenance, TrimDuplicates
 from broker_core.store import Store
 
 from .space import Space

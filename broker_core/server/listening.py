@@ -14,10 +14,10 @@ from broker_core.stomp.sections import SectionMemory
 from broker_core.store import Store
 
 from .auth import Accounts
+from .client_ids import ClientIds
 from .clock import Clock
 from .host import Host
 from .metrics import Metrics
-from .client_ids import ClientIds
 from .sessions import Sessions
 from .tls import TlsListener
 

@@ -10,8 +10,8 @@ from typing import Any, cast
 from broker_core.engine.commands import Command, Settle, Start, Stop
 from broker_core.engine.effects import Confirmed, Delivered, Output
 from broker_core.engine.message import VOLATILE
-from broker_core.stomp.login import Login
 from broker_core.stomp.connection import BodyPart, Connection, Event
+from broker_core.stomp.login import Login
 from broker_core.store import BodyMissing
 
 from .auth import REFUSED

@@ -30,8 +30,8 @@ import re
 from collections.abc import Generator, Iterable
 
 from .escaping import escape
-from .limits import Limits
 from .likeness import Likeness
+from .limits import Limits
 from .sections import UNESCAPED, WITH_BODY, Malformed, Prepare, Section, SectionMemory, Sections, on_wire
 
 IDLE_BODY_OCTETS_MAX = 64

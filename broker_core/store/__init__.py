@@ -14,17 +14,12 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from broker_core.engine.effects import (
-    Checkpoint,
-    Commit,
-    CompactSegment,
-    Read,
-    SweepRetained,
-    TrimDuplicates,
-)
+from broker_core.engine.effects import Checkpoint, Commit
 from broker_core.engine.message import Message
 from broker_core.engine.progress import BLOCK
+from broker_core.engine.reads import Read
 from broker_core.engine.recovered import LedgerRow, Recovered
+from broker_core.engine.upkeep import CompactSegment, SweepRetained, TrimDuplicates
 
 __all__ = ["BLOCK", "BodyMissing", "CommitLost", "ControlRequest", "LedgerRow", "Recovered", "SegmentMissing", "SpaceExhausted", "Store"]
 

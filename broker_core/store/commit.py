@@ -12,7 +12,6 @@ from itertools import groupby
 from typing import Any
 
 from broker_core.engine.effects import (
-    RETAINED,
     Commit,
     Copy,
     Definition,
@@ -23,6 +22,7 @@ from broker_core.engine.effects import (
     SubscriptionDestroyed,
 )
 from broker_core.engine.message import Message, StoredBody
+from broker_core.engine.reads import RETAINED
 
 from .arrays import integers, texts
 from .ledger import Ledger

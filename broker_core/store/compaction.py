@@ -7,7 +7,7 @@ from typing import Any
 
 from psycopg import AsyncConnection
 
-from broker_core.engine.effects import CompactSegment, SweepRetained
+from broker_core.engine.upkeep import CompactSegment, SweepRetained
 
 from .bodies import remove_bodies
 from .fence import Fence

@@ -6,7 +6,7 @@ from typing import Any
 
 from psycopg import AsyncConnection
 
-from broker_core.engine.effects import TrimDuplicates
+from broker_core.engine.upkeep import TrimDuplicates
 
 from .arrays import integers
 from .fence import Fence

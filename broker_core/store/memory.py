@@ -11,23 +11,20 @@ from dataclasses import replace
 from typing import Any
 
 from broker_core.engine.effects import (
-    RETAINED,
     Checkpoint,
     Commit,
-    CompactSegment,
     Copy,
     Definition,
     DestinationDefined,
     DestinationDestroyed,
-    Read,
     SegmentClosed,
     SubscriptionDefined,
     SubscriptionDestroyed,
-    SweepRetained,
-    TrimDuplicates,
 )
 from broker_core.engine.message import VOLATILE, Header, Message, StoredBody
+from broker_core.engine.reads import RETAINED, Read
 from broker_core.engine.recovered import LedgerRow, Recovered
+from broker_core.engine.upkeep import CompactSegment, SweepRetained, TrimDuplicates
 
 from . import BodyMissing, CommitLost, ControlRequest, SpaceExhausted
 from .memory_reads import may_read, read_rows

@@ -18,8 +18,10 @@ from typing import Any
 import psycopg
 from psycopg import AsyncConnection
 
-from broker_core.engine.effects import Checkpoint, Commit, CompactSegment, Read, SweepRetained, TrimDuplicates
+from broker_core.engine.effects import Checkpoint, Commit
 from broker_core.engine.message import Message
+from broker_core.engine.reads import Read
+from broker_core.engine.upkeep import CompactSegment, SweepRetained, TrimDuplicates
 
 from . import CommitLost, ControlRequest, Recovered, SpaceExhausted, compaction, duplicates, retention, schedule
 from .bodies import Bodies

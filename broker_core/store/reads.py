@@ -8,8 +8,8 @@ from typing import Any
 from psycopg import AsyncConnection, AsyncCursor
 from psycopg.types.numeric import Int8
 
-from broker_core.engine.effects import RETAINED, ExpiredWanted, PageWanted, PositionsWanted, Read, ScheduledWanted
 from broker_core.engine.message import PRIORITIES, VOLATILE, Header, Message, StoredBody
+from broker_core.engine.reads import RETAINED, ExpiredWanted, PageWanted, PositionsWanted, Read, ScheduledWanted
 from broker_core.engine.subscription import EVERYTHING
 
 from .segments import Segments, message_table, spill_table

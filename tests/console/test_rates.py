@@ -1,6 +1,6 @@
 """Rates from successive readings."""
 
-from datetime import datetime, timedelta, UTC
+from datetime import UTC, datetime, timedelta
 
 import pytest
 

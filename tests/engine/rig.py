@@ -7,27 +7,15 @@ from typing import Any
 
 from broker_core.engine import Engine, Limits, recover
 from broker_core.engine import commands as c
+from broker_core.engine.cursor import Cursor
 from broker_core.engine.destination import Destination, Settings
-from broker_core.engine.effects import (
-    CompactSegment,
-    Confirmed,
-    Delivered,
-    DiscardScheduled,
-    DropSegment,
-    Effects,
-    FreezeSegment,
-    Maintenance,
-    Outcome,
-    Output,
-    Read,
-    Refused,
-    TrimDuplicates,
-)
+from broker_core.engine.effects import Confirmed, Delivered, Effects, Outcome, Output, Refused
 from broker_core.engine.invariants import check
 from broker_core.engine.message import VOLATILE, Encoding, Header, Message, Reliability, StoredBody
 from broker_core.engine.message_group import GROUP_ID, GROUP_SEQUENCE, group_of
+from broker_core.engine.reads import Read
 from broker_core.engine.refusal import Refusal
-from broker_core.engine.subscription import Cursor
+from broker_core.engine.upkeep import CompactSegment, DiscardScheduled, DropSegment, FreezeSegment, Maintenance, TrimDuplicates
 from broker_core.store.memory import MemoryDatabase, MemoryStore
 
 QUEUE = "queue/orders"

@@ -7,8 +7,9 @@ import pytest
 from broker_core.engine import commands as c
 from broker_core.engine.browser import Doing
 from broker_core.engine.destination import Settings
-from broker_core.engine.effects import Browsed, Delivered, Outcome, PageWanted
+from broker_core.engine.effects import Browsed, Delivered, Outcome
 from broker_core.engine.message import Encoding, Header, Message, Reliability, StoredBody
+from broker_core.engine.reads import PageWanted
 from broker_core.engine.refusal import Refusal
 from broker_core.engine.selector import compile_selector
 from broker_core.engine.subscription import Filter

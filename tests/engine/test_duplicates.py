@@ -7,9 +7,9 @@ from dataclasses import replace
 import pytest
 
 from broker_core.engine import commands as c
-from broker_core.engine.effects import TrimDuplicates
 from broker_core.engine.message import Encoding, Header, Message, StoredBody
 from broker_core.engine.refusal import Refusal
+from broker_core.engine.upkeep import TrimDuplicates
 from tests.engine.rig import ASSURED, BEST_EFFORT, EXPRESS, QUEUE, RELIABLE, Bench
 
 WINDOW = 10_000

@@ -5,8 +5,10 @@ from __future__ import annotations
 import pytest
 
 from broker_core.engine import commands as c
-from broker_core.engine.effects import DiscardScheduled, Effects, ScheduledWanted
+from broker_core.engine.effects import Effects
 from broker_core.engine.message import Encoding, Header, Message, StoredBody
+from broker_core.engine.reads import ScheduledWanted
+from broker_core.engine.upkeep import DiscardScheduled
 from tests.engine.rig import ASSURED, BEST_EFFORT, DEAD, EXPRESS, QUEUE, RELIABLE, START, Bench, now_of
 
 YEAR = 365 * 86_400_000

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from broker_core.engine import commands as c
-from broker_core.engine.effects import DropSegment, ExpiredWanted, FreezeSegment, PageWanted, SegmentClosed
+from broker_core.engine.effects import SegmentClosed
+from broker_core.engine.reads import ExpiredWanted, PageWanted
+from broker_core.engine.upkeep import DropSegment, FreezeSegment
 from tests.engine.rig import DEAD, EXPRESS, START, Bench
 
 

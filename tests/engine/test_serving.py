@@ -7,8 +7,9 @@ from itertools import pairwise
 import pytest
 
 from broker_core.engine import commands as c
-from broker_core.engine.effects import Delivered, Effects, PageWanted
+from broker_core.engine.effects import Delivered, Effects
 from broker_core.engine.message import Header, Message
+from broker_core.engine.reads import PageWanted
 from tests.engine.rig import DEAD, EXPRESS, QUEUE, RELIABLE, START, Bench, deliveries, received
 
 

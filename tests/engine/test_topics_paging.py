@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from broker_core.engine import commands as c
-from broker_core.engine.effects import Outcome, PageWanted
+from broker_core.engine.effects import Outcome
+from broker_core.engine.reads import PageWanted
 from tests.engine.rig import Bench
 from tests.engine.topic_rig import TOPIC, bench, durable, publish, restart
 

@@ -11,8 +11,10 @@ from typing import Any
 from broker_core.config import BrokerConfig
 from broker_core.engine import Limits, recover
 from broker_core.engine.destination import Settings
-from broker_core.engine.effects import Checkpoint, Commit, Effects, Read, SweepRetained
+from broker_core.engine.effects import Checkpoint, Commit, Effects
 from broker_core.engine.message import Message
+from broker_core.engine.reads import Read
+from broker_core.engine.upkeep import SweepRetained
 from broker_core.server.clock import Clock
 from broker_core.server.host import Host
 from broker_core.server.listening import Node
@@ -22,11 +24,11 @@ from broker_core.server.space import Space
 from broker_core.server.stomp_peer import StompPeer
 from broker_core.stomp.frames import Parser, serialise
 from broker_core.stomp.limits import Limits as StompLimits
+from broker_core.stomp.mapping import decode
 from broker_core.stomp.sections import SERVER_COMMANDS
 from broker_core.store import BodyMissing
 from broker_core.store.memory import MemoryDatabase, MemoryStore
 from broker_core.store.memory_tables import Fault
-from broker_core.stomp.mapping import decode
 
 START = 1_000_000
 TURNS = 50

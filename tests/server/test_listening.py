@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import socket
 
-
 import pytest
 
 from broker_core.server.stomp_peer import StompPeer

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from broker_core.engine.commands import Command, Send
+from broker_core.engine.cursor import Cursor
 from broker_core.engine.keeping import bodies_behind
 from broker_core.engine.message import VOLATILE, StoredBody
 from broker_core.engine.shard import Shard
-from broker_core.engine.subscription import Cursor
 from broker_core.engine.waiting import waiting
 
 from .audit import Broken

@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 
 from .audit import BEST_EFFORT, CLOCK_LAG_MS, DEAD, Auditor, Broken, Known
 
-
 PURGED = "queue/d"
 """Operators throw away what is in it, and the auditor hears of it later."""
 

@@ -9,7 +9,6 @@ from typing import Any
 
 from broker_core.server import clock, host, space
 
-
 ABANDONED = "Task was destroyed but it is pending!"
 """A killed node leaves tasks behind; when they are collected is not in the seed's hand."""
 

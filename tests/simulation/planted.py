@@ -34,10 +34,10 @@ from broker_core.engine import (
     walk,
 )
 from broker_core.engine.commands import CreateTemporary
+from broker_core.engine.cursor import Cursor
 from broker_core.engine.effects import Confirmed, Effects, Outcome
 from broker_core.engine.progress import Progress
 from broker_core.engine.schedule import Schedule
-from broker_core.engine.subscription import Cursor
 from broker_core.engine.waiting import put_back
 from broker_core.server.host import Host
 from broker_core.stomp import sections

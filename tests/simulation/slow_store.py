@@ -8,20 +8,11 @@ from collections import Counter
 from collections.abc import AsyncIterator, Callable, Sequence
 from random import Random
 
-from broker_core.engine.effects import (
-    Checkpoint,
-    Commit,
-    CompactSegment,
-    ExpiredWanted,
-    PageWanted,
-    PositionsWanted,
-    Read,
-    ScheduledWanted,
-    SweepRetained,
-    TrimDuplicates,
-)
+from broker_core.engine.effects import Checkpoint, Commit
 from broker_core.engine.message import Message
+from broker_core.engine.reads import ExpiredWanted, PageWanted, PositionsWanted, Read, ScheduledWanted
 from broker_core.engine.recovered import Recovered
+from broker_core.engine.upkeep import CompactSegment, SweepRetained, TrimDuplicates
 from broker_core.store import ControlRequest
 from broker_core.store.memory import MemoryStore
 

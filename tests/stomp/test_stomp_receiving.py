@@ -13,6 +13,7 @@ from broker_core.stomp.limits import Limits
 from broker_core.stomp.outbox import LargeBody
 from tests.stomp.conversation import LINK, PEER, Client, Cut, connected, message, subscribed
 
+
 # -- SUBSCRIBE refused --------------------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize(
     ("headers", "sentence"),

@@ -6,19 +6,10 @@ from dataclasses import replace
 
 import pytest
 
-from broker_core.engine.effects import (
-    RETAINED,
-    Checkpoint,
-    CompactSegment,
-    DestinationDefined,
-    DestinationDestroyed,
-    Outcome,
-    SegmentClosed,
-    SubscriptionDefined,
-    SubscriptionDestroyed,
-    SweepRetained,
-)
+from broker_core.engine.effects import Checkpoint, DestinationDefined, DestinationDestroyed, Outcome, SegmentClosed, SubscriptionDefined, SubscriptionDestroyed
+from broker_core.engine.reads import RETAINED
 from broker_core.engine.recovered import Recovered
+from broker_core.engine.upkeep import CompactSegment, SweepRetained
 from broker_core.store import SegmentMissing
 from tests.store.rows import QUICK, RICH, Rig, close_segment, commit, define, message, messages, page, positions
 

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from broker_core.engine.effects import DestinationDestroyed, ScheduledWanted, SegmentClosed, TrimDuplicates
+from broker_core.engine.effects import DestinationDestroyed, SegmentClosed
 from broker_core.engine.message import Header, Reliability, StoredBody
+from broker_core.engine.reads import ScheduledWanted
+from broker_core.engine.upkeep import TrimDuplicates
 from broker_core.store import BodyMissing, CommitLost
 from tests.store.rows import PLAIN, RICH, Rig, body_of, chunks, commit, define, delayed, message, messages, page, positions, told
 

@@ -13,8 +13,9 @@ import time
 import psycopg
 import uvloop
 
-from broker_core.engine.effects import Checkpoint, Commit, DestinationDefined, Outcome, PageWanted, SegmentClosed, SubscriptionDefined
+from broker_core.engine.effects import Checkpoint, Commit, DestinationDefined, Outcome, SegmentClosed, SubscriptionDefined
 from broker_core.engine.message import Header, Message
+from broker_core.engine.reads import PageWanted
 from broker_core.store.lease import Lease
 from broker_core.store.migrate import migrate
 from broker_core.store.postgres import PostgresStore

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from broker_core.engine.effects import PageWanted
 from broker_core.engine.message import Message
 from broker_core.engine.properties import Properties, takes
+from broker_core.engine.reads import PageWanted
 from broker_core.stomp.mapping import decode
 from tests.store.histories import Call, history
 from tests.store.rows import told

@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from broker_core.engine.effects import CompactSegment, SegmentClosed
+from broker_core.engine.effects import SegmentClosed
+from broker_core.engine.upkeep import CompactSegment
 from broker_core.store import CommitLost, SpaceExhausted
 from broker_core.store.memory import MemoryDatabase, MemoryStore
 from broker_core.store.memory_tables import Fault

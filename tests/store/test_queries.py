@@ -7,10 +7,12 @@ import re
 import psycopg
 import pytest
 
-from broker_core.engine.effects import RETAINED, CompactSegment, ExpiredWanted, PageWanted, PositionsWanted, ScheduledWanted, SegmentClosed
+from broker_core.engine.effects import SegmentClosed
 from broker_core.engine.message import Header
+from broker_core.engine.reads import RETAINED, ExpiredWanted, PageWanted, PositionsWanted, ScheduledWanted
 from broker_core.engine.selector import compile_selector
 from broker_core.engine.subscription import Filter
+from broker_core.engine.upkeep import CompactSegment
 from broker_core.store.queries import QUERIES, load
 from broker_core.store.reads import SESSION
 from tests.store.rows import commit, message

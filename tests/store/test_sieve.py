@@ -6,10 +6,10 @@ from random import Random
 
 import pytest
 
-from broker_core.engine.effects import PageWanted
 from broker_core.engine.limits import Limits
 from broker_core.engine.message import Encoding, Header, Message
 from broker_core.engine.properties import Properties, takes
+from broker_core.engine.reads import PageWanted
 from broker_core.engine.selector import SelectorError, compile_selector
 from broker_core.engine.shard import Shard
 from broker_core.engine.subscription import Filter

@@ -6,25 +6,10 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import Any
 
-from broker_core.engine.effects import (
-    RETAINED,
-    Checkpoint,
-    Commit,
-    CompactSegment,
-    Copy,
-    DestinationDefined,
-    DestinationDestroyed,
-    ExpiredWanted,
-    Outcome,
-    PageWanted,
-    PositionsWanted,
-    ScheduledWanted,
-    SegmentClosed,
-    SubscriptionDefined,
-    SweepRetained,
-    TrimDuplicates,
-)
+from broker_core.engine.effects import Checkpoint, Commit, Copy, DestinationDefined, DestinationDestroyed, Outcome, SegmentClosed, SubscriptionDefined
 from broker_core.engine.message import VOLATILE, Header, Message
+from broker_core.engine.reads import RETAINED, ExpiredWanted, PageWanted, PositionsWanted, ScheduledWanted
+from broker_core.engine.upkeep import CompactSegment, SweepRetained, TrimDuplicates
 
 DESTINATIONS = (1, 2, 3)
 PRIORITIES = (0, 4, 9)

@@ -17,10 +17,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 
-from broker_core.stomp.limits import Limits
-
 from broker_core.client.settings import OPTIMIZED_PERCENT, AcknowledgeMode, Batch, Settings
-
+from broker_core.stomp.limits import Limits
 
 PREFETCH_MAX = Limits().prefetch_max
 OCTETS_MAX = 8 << 20

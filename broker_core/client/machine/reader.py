@@ -10,11 +10,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from broker_core.client.properties import header_line
 from broker_core.stomp.escaping import escape
 from broker_core.stomp.limits import Limits
 from broker_core.stomp.sections import SERVER_COMMANDS, Malformed, Sections
-
-from broker_core.client.properties import header_line
 
 LIMITS = Limits(header_octets_max=1 << 20, headers_max=4096, line_octets_max=1 << 20, body_octets_max=1 << 30)
 """Wider than the broker's own, which is trusted to keep to what it lets others send; a bound all the same."""

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from broker_core.engine.refusal import Refusal
-from broker_core.stomp.refusals import REFUSALS
-
 from broker_core.client.exceptions import (
     IllegalStateException,
     InvalidClientIDException,
@@ -15,6 +12,9 @@ from broker_core.client.exceptions import (
     ResourceAllocationException,
     TransactionRolledBackException,
 )
+from broker_core.engine.refusal import Refusal
+from broker_core.stomp.refusals import REFUSALS
+
 from .reader import Frame
 
 EXCEPTIONS: dict[Refusal, type[JMSException]] = {
