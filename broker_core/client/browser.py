@@ -8,9 +8,11 @@ from contextlib import closing
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
+from .clock import time_of_day
 from .destinations import Queue
-from .driver import Driver, time_of_day
-from .exceptions import ACK_TIMEOUT, IllegalStateException, JMSException
+from .driver import Driver
+from .faces import BrowserFace
+from .faces.browser import late
 from .machine import BrowserMachine
 from .messages import Message
 
@@ -18,29 +20,18 @@ if TYPE_CHECKING:
     from .session import Session
 
 
-class QueueBrowser:
+class QueueBrowser(BrowserFace):
     """Made by Session.create_browser. Each iteration is a new look at what the queue holds, and consumes nothing."""
 
     def __init__(self, session: Session, driver: Driver, queue: Queue, selector: str) -> None:
+        super().__init__(queue, selector)
         self._session = session
         self._driver = driver
-        self._queue = queue
-        self._selector = selector
-        self._is_closed = False
-
-    @property
-    def queue(self) -> Queue:
-        return self._queue
-
-    @property
-    def message_selector(self) -> str:
-        return self._selector
 
     def __iter__(self) -> Iterator[Message]:
         """The highest priority first, within it in the order of arrival; what arrives meanwhile is not shown. While a look that has begun is not
         taken further, the connection reads at most its prefetch for it, and then nothing at all."""
-        if self._is_closed:
-            raise IllegalStateException("the browser is closed: create another one")
+        self._check_open()
         with closing(_Look(self._session, self._driver, self._queue, self._selector)) as look:
             while (message := look.next()) is not None:
                 yield message
@@ -81,7 +72,7 @@ class _Look:
                     return message
                 left = deadline - time.monotonic()
                 if left <= 0:
-                    raise JMSException(f"the queue's next message has not come within {timeout:g} s: raise queue_browser_retrieve_timeout", ACK_TIMEOUT)
+                    raise late(timeout)
                 self._session.sleep(left)
 
     def close(self) -> None:

@@ -9,8 +9,8 @@ from __future__ import annotations
 import selectors
 import socket
 import threading
-import time
 
+from .clock import milliseconds
 from .exceptions import CONNECTION_LOST, JMSException
 from .machine import NEVER, ConnectionMachine
 from .sockets import Socket
@@ -19,11 +19,6 @@ WRITE_OCTETS = 1 << 16
 """What is written by the caller itself, without leaving it to the I/O thread."""
 UNSENT_OCTETS_MAX = 1 << 20
 """Beyond it callers wait until the socket takes more."""
-
-
-def milliseconds() -> int:
-    """Of a clock that never goes back."""
-    return time.monotonic_ns() // 1_000_000
 
 
 class Bell:

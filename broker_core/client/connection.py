@@ -9,8 +9,10 @@ from types import TracebackType
 from typing import Self
 
 from .driver import Driver
-from .exceptions import IllegalStateException, InvalidClientIDException, JMSException
-from .machine import Address, Addresses, ConnectionMachine, Phase
+from .exceptions import JMSException
+from .faces import ConnectionFace
+from .faces.connection import mode_of
+from .machine import Address, Addresses, ConnectionMachine
 from .session import Session
 from .settings import AcknowledgeMode, Settings
 from .sockets import Socket
@@ -21,7 +23,7 @@ ExceptionListener = Callable[[JMSException], None]
 """Told once, when the connection has failed for good; called by a thread of its own."""
 
 
-class Connection:
+class Connection(ConnectionFace[Session, ExceptionListener]):
     """Made by ConnectionFactory.create_connection. Threads may share it; a session belongs to one thread at a time.
 
     In a `with` statement it is started when the block begins and closed when it ends.
@@ -33,12 +35,9 @@ class Connection:
         make_machine: Callable[[str], tuple[ConnectionMachine, Addresses]],
         open_socket: Callable[[Address], Socket],
     ) -> None:
-        self._settings = settings
+        super().__init__(settings)
         self._make_machine = make_machine
         self._open_socket = open_socket
-        self._exception_listener: ExceptionListener | None = None
-        self._sessions: list[Session] = []
-        self._used = False
         self._connect(settings.configured_client_id)
 
     def _connect(self, client_id: str) -> None:
@@ -54,28 +53,15 @@ class Connection:
     # -- who this is --------------------------------------------------------------------------------------------------------------------
     @property
     def client_id(self) -> str:
-        """The client identifier, which durable subscriptions belong to; empty: none."""
+        """The client identifier, which durable subscriptions belong to; empty: none. To be set before anything else is done with the
+        connection, and once."""
         return self._machine.client_id
 
     @client_id.setter
     def client_id(self, client_id: str) -> None:
-        """To be set before anything else is done with the connection, and once."""
-        if not client_id:
-            raise InvalidClientIDException("a client identifier cannot be empty")
-        if self._settings.disable_set_client_id or self._settings.configured_client_id:
-            raise IllegalStateException("the connection factory has configured the client identifier: it cannot be set here")
-        if self._used or self.client_id:
-            raise IllegalStateException("the client identifier must be set before the connection is used, and once: make a new connection for another")
+        self._check_client_id(client_id)
         self._shut()
         self._connect(client_id)
-
-    @property
-    def exception_listener(self) -> ExceptionListener | None:
-        return self._exception_listener
-
-    @exception_listener.setter
-    def exception_listener(self, listener: ExceptionListener | None) -> None:
-        self._exception_listener = listener
 
     def _failed(self, error: JMSException) -> None:
         listener = self._exception_listener
@@ -87,20 +73,13 @@ class Connection:
     # -- sessions -----------------------------------------------------------------------------------------------------------------------
     def create_session(self, acknowledge_mode: AcknowledgeMode = AcknowledgeMode.AUTO, *, transacted: bool = False) -> Session:
         """A session of the mode; `transacted`: what it sends and consumes counts when it commits."""
-        if acknowledge_mode is AcknowledgeMode.SESSION_TRANSACTED:
-            raise JMSException("SESSION_TRANSACTED cannot be asked for: create the session with transacted=True")
-        mode = AcknowledgeMode.SESSION_TRANSACTED if transacted else AcknowledgeMode(acknowledge_mode)
+        mode = mode_of(acknowledge_mode, transacted)
         with self._driver.lock:
             self._driver.ready()
             self._used = True
             session = Session(self, self._driver, self._machine.open_session(mode))
             self._sessions.append(session)
         return session
-
-    def forget(self, session: Session) -> None:
-        """For the session: it is closed."""
-        if session in self._sessions:
-            self._sessions.remove(session)
 
     # -- delivering ---------------------------------------------------------------------------------------------------------------------
     def start(self) -> None:
@@ -149,11 +128,6 @@ class Connection:
                     log.debug("The broker was lost while the connection was being closed", exc_info=True)
             driver.stop()
         driver.join()
-
-    @property
-    def is_closed(self) -> bool:
-        """By its application, or because it failed."""
-        return self._machine.phase is Phase.CLOSED
 
     def __enter__(self) -> Self:
         self.start()

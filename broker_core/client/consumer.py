@@ -7,10 +7,9 @@ from collections.abc import Callable, Iterator
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
-from .channel import milliseconds
-from .destinations import Queue, Topic
-from .driver import Driver, time_of_day
-from .exceptions import IllegalStateException
+from .clock import milliseconds, time_of_day
+from .driver import Driver
+from .faces import ConsumerFace
 from .machine import ConsumerMachine
 from .messages import Message
 
@@ -20,26 +19,13 @@ if TYPE_CHECKING:
 MessageListener = Callable[[Message], None]
 
 
-class MessageConsumer:
+class MessageConsumer(ConsumerFace[MessageListener]):
     """Made by Session.create_consumer and its like. Iterating over it receives until it is closed."""
 
     def __init__(self, session: Session, driver: Driver, machine: ConsumerMachine) -> None:
+        super().__init__(machine)
         self._session = session
         self._driver = driver
-        self._machine = machine
-        self._listener: MessageListener | None = None
-
-    @property
-    def destination(self) -> Queue | Topic:
-        return self._machine.what.destination
-
-    @property
-    def message_selector(self) -> str:
-        return self._machine.what.selector
-
-    @property
-    def no_local(self) -> bool:
-        return self._machine.what.no_local
 
     # -- asking for messages ------------------------------------------------------------------------------------------------------------
     def receive(self, timeout: float | None = None) -> Message | None:
@@ -48,7 +34,7 @@ class MessageConsumer:
         connection = machine.session.connection
         with driver.lock:
             machine.check_open()
-            self._check_no_listeners()
+            self._session.check_no_listeners()
             deadline = None if timeout is None else time.monotonic() + timeout
             while True:
                 if connection.started and (taken := machine.receive(milliseconds(), time_of_day())) is not None:
@@ -82,31 +68,13 @@ class MessageConsumer:
             raise StopIteration
         return message
 
-    def _check_no_listeners(self) -> None:
-        if self._session.has_listeners:
-            raise IllegalStateException("the session delivers to message listeners: receive in another session")
-
     # -- being told of messages ---------------------------------------------------------------------------------------------------------
-    @property
-    def message_listener(self) -> MessageListener | None:
-        return self._listener
-
-    @message_listener.setter
-    def message_listener(self, listener: MessageListener | None) -> None:
-        """Called with each message by the session's thread. If it raises, a session that acknowledges by itself gives the message back."""
+    def _listen(self, listener: MessageListener | None) -> None:
         with self._driver.lock:
             self._machine.check_open()
             self._listener = listener
             if listener is not None:
                 self._session.listen()
-
-    @property
-    def has_listener(self) -> bool:
-        return self._listener is not None
-
-    def next_for_listener(self) -> Message | None:
-        """For the session: the next message, which the listener is about to get."""
-        return self._machine.next_for_listener(milliseconds(), time_of_day()) if self._listener is not None else None
 
     def call(self, message: Message) -> None:
         """For the session."""

@@ -12,30 +12,17 @@ import threading
 import time
 from collections.abc import Callable
 
-from .channel import Channel, milliseconds
-from .exceptions import (
-    ACK_TIMEOUT,
-    CONNECTION_LOST,
-    IllegalStateException,
-    InvalidClientIDException,
-    JMSException,
-    JMSSecurityException,
-)
-from .machine import NEVER, Address, Addresses, Confirmation, ConnectionMachine, Phase
-from .machine.addresses import unreachable
+from .channel import Channel
+from .clock import milliseconds
+from .exceptions import CONNECTION_LOST, IllegalStateException, JMSException
+from .machine import NEVER, Address, Addresses, Attempts, Confirmation, ConnectionMachine, Phase
+from .machine.attempts import LOGIN_SECONDS, not_let_in
 from .sockets import Socket
 
 log = logging.getLogger("surety.client")
 
-LOGIN_SECONDS = 30.0
-"""From CONNECT to CONNECTED."""
 END_SECONDS = 5.0
 """How long close() waits for the I/O thread; one that is stuck in connecting again ends by itself later."""
-
-
-def time_of_day() -> int:
-    """In ms since 1970."""
-    return time.time_ns() // 1_000_000
 
 
 class Driver:
@@ -116,7 +103,7 @@ class Driver:
             while not confirmation.is_settled:
                 left = None if deadline is None else deadline - time.monotonic()
                 if left is not None and left <= 0:
-                    raise JMSException(f"the broker has not answered within {timeout:g} s; {confirmation.doubt}", ACK_TIMEOUT)
+                    raise confirmation.late(timeout)
                 self.sleep(condition, left)
         confirmation.check()
 
@@ -161,9 +148,7 @@ class Driver:
     def _run(self) -> None:
         failure = None
         try:
-            first = True
-            while self._connect(first):
-                first = False
+            while self._connect():
                 opened_at = time.monotonic()
                 with self.lock:
                     self._pump(NEVER)
@@ -184,18 +169,17 @@ class Driver:
             if failure is not None:
                 self._failed(failure)
 
-    def _connect(self, first: bool) -> bool:
+    def _connect(self) -> bool:
         """Reach a broker that lets us in. False: there is none, or the connection is closed."""
-        errors: list[str] = []
-        trouble: JMSException | None = None
-        for address, pause in self._addresses.to_try():
+        attempts = Attempts(self.machine, self._addresses)
+        for address, pause in attempts.to_try():
             with self.lock:
                 if not self._awaits_socket_after(pause):
                     return False
             try:
                 opened = self._open_socket(address)
             except OSError as error:
-                errors.append(f"{address}: {error}")
+                attempts.unreachable(address, error)
                 continue
             with self.lock:
                 self._channel.open(opened)
@@ -203,17 +187,10 @@ class Driver:
                     return False
                 self.machine.connect(address.host, milliseconds())
                 self._pump(milliseconds() + int(LOGIN_SECONDS * 1000))
-                if self.machine.phase is Phase.OPEN:
-                    self._addresses.reached(address)
-                    log.debug("Connected to %s", address)
-                    return True
-                trouble = self.machine.trouble
-            errors.append(f"{address}: {trouble}")
-            if isinstance(trouble, JMSSecurityException) or (first and isinstance(trouble, InvalidClientIDException)):
-                break
+                if attempts.is_over(address):
+                    break
         with self.lock:
-            self.machine.give_up(unreachable(errors) if trouble is None else trouble)
-        return False
+            return attempts.end()
 
     def _awaits_socket_after(self, seconds: float) -> bool:
         """Whether a socket is still wanted, after so long."""
@@ -229,7 +206,7 @@ class Driver:
             now = milliseconds()
             machine.tick(now)
             if now >= login_at:
-                machine.lost(JMSException(f"the broker has not let us in within {LOGIN_SECONDS:g} s", CONNECTION_LOST), now)
+                machine.lost(not_let_in(LOGIN_SECONDS), now)
             self.flush()
             self._notify()
             self._tell()

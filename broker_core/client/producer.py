@@ -5,8 +5,10 @@ from __future__ import annotations
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
+from .clock import time_of_day
 from .destinations import Queue, Topic
-from .driver import Driver, time_of_day
+from .driver import Driver
+from .faces import ProducerFace
 from .machine import CompletionListener, ProducerMachine
 from .messages import Message, as_message
 from .settings import DeliveryMode
@@ -15,53 +17,13 @@ if TYPE_CHECKING:
     from .session import Session
 
 
-class MessageProducer:
+class MessageProducer(ProducerFace):
     """Made by Session.create_producer. Its delivery mode, priority, time to live and delivery delay hold for all it sends."""
 
     def __init__(self, session: Session, driver: Driver, destination: Queue | Topic | None) -> None:
+        super().__init__(ProducerMachine(session.machine, destination))
         self._session = session
         self._driver = driver
-        self._machine = ProducerMachine(session.machine, destination)
-
-    @property
-    def destination(self) -> Queue | Topic | None:
-        """None: each send() names its own."""
-        return self._machine.destination
-
-    @property
-    def delivery_mode(self) -> DeliveryMode:
-        return self._machine.delivery_mode
-
-    @delivery_mode.setter
-    def delivery_mode(self, mode: DeliveryMode) -> None:
-        self._machine.delivery_mode = DeliveryMode(mode)
-
-    @property
-    def priority(self) -> int:
-        """0 to 9, 4 unless set."""
-        return self._machine.priority
-
-    @priority.setter
-    def priority(self, priority: int) -> None:
-        self._machine.set_priority(priority)
-
-    @property
-    def time_to_live(self) -> float:
-        """Seconds after which a message expires; 0: never."""
-        return self._machine.time_to_live
-
-    @time_to_live.setter
-    def time_to_live(self, seconds: float) -> None:
-        self._machine.set_time_to_live(seconds)
-
-    @property
-    def delivery_delay(self) -> float:
-        """Seconds for which the broker keeps a message back."""
-        return self._machine.delivery_delay
-
-    @delivery_delay.setter
-    def delivery_delay(self, seconds: float) -> None:
-        self._machine.set_delivery_delay(seconds)
 
     def send(
         self,

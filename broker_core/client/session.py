@@ -7,18 +7,19 @@ import threading
 import time
 from collections.abc import Callable
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self, TypeVar
+from typing import TYPE_CHECKING, Self, TypeVar
 
 from .browser import QueueBrowser
-from .channel import milliseconds
+from .clock import milliseconds, time_of_day
 from .consumer import MessageConsumer
 from .destinations import Destination, Queue, TemporaryQueue, TemporaryTopic, Topic
 from .driver import Driver
-from .exceptions import ACK_TIMEOUT, IllegalStateException, JMSException
+from .exceptions import ACK_TIMEOUT, JMSException
+from .faces import SessionFace
+from .faces.session import listener_cannot, unconfirmed
 from .machine import Confirmation, ConsumerMachine, SessionMachine, Subscription
-from .messages import BytesMessage, MapMessage, Message, ObjectMessage, TextMessage
+from .messages import Message
 from .producer import MessageProducer
-from .settings import AcknowledgeMode
 
 if TYPE_CHECKING:
     from .connection import Connection
@@ -28,79 +29,23 @@ log = logging.getLogger("surety.client")
 T = TypeVar("T", TemporaryQueue, TemporaryTopic)
 
 
-class Session:
+class Session(SessionFace[MessageConsumer, MessageConsumer, None]):
     """Made by Connection.create_session. Its message listeners are called by a thread of its own, one at a time."""
 
     def __init__(self, connection: Connection, driver: Driver, machine: SessionMachine) -> None:
-        self.machine = machine
-        machine.owner = self
+        super().__init__(machine)
+        machine.acknowledger = self
         self._connection = connection
         self._driver = driver
         self._condition = threading.Condition(driver.lock)
-        self._consumers: list[MessageConsumer] = []
         self._listening: threading.Thread | None = None
-        self._handling: MessageConsumer | None = None
-        """Whose listener is running."""
-        self._is_ending = False
-        """No listener is called any more."""
-
-    # -- what it is ---------------------------------------------------------------------------------------------------------------------
-    @property
-    def acknowledge_mode(self) -> AcknowledgeMode:
-        return self.machine.mode
-
-    @property
-    def transacted(self) -> bool:
-        return self.machine.transacted
 
     # -- what it makes ------------------------------------------------------------------------------------------------------------------
-    def create_queue(self, name: str) -> Queue:
-        return Queue(name)
-
-    def create_topic(self, name: str) -> Topic:
-        return Topic(name)
-
-    def create_message(self) -> Message:
-        return Message()
-
-    def create_text_message(self, text: str = "") -> TextMessage:
-        return TextMessage(text)
-
-    def create_bytes_message(self, data: bytes = b"") -> BytesMessage:
-        return BytesMessage(data)
-
-    def create_map_message(self, values: dict[str, Any] | None = None) -> MapMessage:
-        return MapMessage(values)
-
-    def create_object_message(self, value: Any = None) -> ObjectMessage:
-        return ObjectMessage(value)
-
     def create_producer(self, destination: Queue | Topic | None = None) -> MessageProducer:
         """For one destination; without, each send() names its own."""
         with self._driver.lock:
             self._driver.ready()
             return MessageProducer(self, self._driver, destination)
-
-    def create_consumer(
-        self, destination: Queue | Topic, selector: str = "", *, no_local: bool = False, exclusive: bool = False, priority: int = 0
-    ) -> MessageConsumer:
-        """Of a queue, or with a subscription of its own to a topic, which ends with it. Of a queue's consumers an `exclusive` one receives
-        alone, and those of a higher `priority` before others."""
-        return self._consume(
-            Subscription(destination=destination, selector=selector, no_local=no_local, exclusive=exclusive, priority=priority)
-        )
-
-    def create_durable_consumer(self, topic: Topic, name: str, selector: str = "", *, no_local: bool = False) -> MessageConsumer:
-        """Of a subscription that goes on collecting while nobody consumes; it belongs to the connection's client identifier."""
-        return self._consume(Subscription(destination=topic, selector=selector, no_local=no_local, name=name, durable=True))
-
-    def create_shared_consumer(self, topic: Topic, name: str, selector: str = "") -> MessageConsumer:
-        """Of a subscription that several consumers share; it ends with the last of them."""
-        return self._consume(Subscription(destination=topic, selector=selector, name=name, shared=True))
-
-    def create_shared_durable_consumer(self, topic: Topic, name: str, selector: str = "") -> MessageConsumer:
-        """Of a durable subscription that several consumers share."""
-        return self._consume(Subscription(destination=topic, selector=selector, name=name, durable=True, shared=True))
 
     def create_browser(self, queue: Queue, selector: str = "") -> QueueBrowser:
         """To look at what the queue holds."""
@@ -141,39 +86,8 @@ class Session:
             self._consumers.append(consumer)
         return consumer
 
-    def unsubscribe(self, name: str) -> None:
-        """End a durable subscription, with all that it has collected. It must have no consumer."""
-        self.perform(lambda: self.machine.unsubscribe(name))
-
-    # -- acknowledging ------------------------------------------------------------------------------------------------------------------
-    def acknowledge(self, message: Message) -> None:
-        """What Message.acknowledge does."""
-        self.perform(lambda: self.machine.acknowledge(message.delivery))
-
-    def acknowledge_this_message(self, message: Message) -> None:
-        """What Message.acknowledge_this_message does."""
-        self.perform(lambda: self.machine.acknowledge_this(message.delivery))
-
-    def acknowledge_up_through_this_message(self, message: Message) -> None:
-        """What Message.acknowledge_up_through_this_message does."""
-        self.perform(lambda: self.machine.acknowledge_up_through(message.delivery))
-
-    def recover(self) -> None:
-        """Have what was received and not acknowledged delivered again, marked so, under the destination's redelivery policy."""
-        self.perform(self.machine.recover)
-
-    # -- transactions -------------------------------------------------------------------------------------------------------------------
-    def commit(self) -> None:
-        """All that was sent and received since the last time counts, at once. Returns when the broker has it."""
-        self.perform(self.machine.commit)
-
-    def rollback(self) -> None:
-        """Nothing that was sent since the last time is; what was received is delivered again."""
-        self.perform(self.machine.roll_back)
-
     # -- for what the session makes -----------------------------------------------------------------------------------------------------
-    def perform(self, operation: Callable[[], Confirmation | None]) -> None:
-        """Do it when there is a connection, and wait for the broker if JMS wants that."""
+    def _perform(self, operation: Callable[[], Confirmation | None]) -> None:
         driver = self._driver
         with driver.lock:
             driver.ready()
@@ -211,18 +125,13 @@ class Session:
             self._listening.start()
         self.notify()
 
-    @property
-    def has_listeners(self) -> bool:
-        return any(consumer.has_listener for consumer in self._consumers)
-
     def check_not_listening(self, what: str) -> None:
-        """JMS 8.7: a listener that waits for its own end would wait for ever."""
         if threading.current_thread() is self._listening:
-            raise IllegalStateException(f"a message listener cannot {what}: let another thread do it")
+            raise listener_cannot(what, "thread")
 
     def await_listener(self, consumer: MessageConsumer | None = None) -> None:
         """Until the consumer's listener is not running; without, until none of this session is. None may be called again meanwhile."""
-        while self._handling is not None and consumer in (None, self._handling):
+        while self._is_handling(consumer):
             self._condition.wait()
 
     def _listen(self) -> None:
@@ -248,20 +157,14 @@ class Session:
                 failed = True
 
     def _next_for_listener(self) -> tuple[MessageConsumer, Message] | None:
-        """Wait for a message whose consumer has a listener; of several consumers the one served longest ago comes first."""
-        machine = self.machine
+        """Wait for a message whose consumer has a listener."""
         if self._handling is not None:
             self._handling = None
             self.notify()  # who waits for the end of the listener
-        while not (machine.is_closed or machine.connection.is_ended):
-            if machine.connection.started and not self._is_ending:
-                for number, consumer in enumerate(self._consumers):
-                    taken = consumer.next_for_listener()
-                    if taken is not None:
-                        if number != len(self._consumers) - 1:
-                            self._consumers.append(self._consumers.pop(number))
-                        self._handling = consumer
-                        return consumer, taken
+        while self._wants_listeners_called:
+            taken = self._next_turn(milliseconds(), time_of_day())
+            if taken is not None:
+                return taken
             self.sleep(None)
         return None
 
@@ -292,7 +195,7 @@ class Session:
             while self.machine.completing:
                 left = None if deadline is None else deadline - time.monotonic()
                 if left is not None and left <= 0:
-                    raise JMSException(f"{self.machine.completing} messages were not confirmed within {timeout:g} s", ACK_TIMEOUT)
+                    raise JMSException(unconfirmed(self.machine.completing, timeout), ACK_TIMEOUT)
                 self.sleep(left)
 
     def finish(self) -> None:

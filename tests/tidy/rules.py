@@ -71,6 +71,7 @@ PURE = ("engine", "stomp", "amqp")
 PURE_PLACES = (
     *(f"broker_core/{room}/" for room in PURE),
     "broker_core/client/machine/",
+    "broker_core/client/faces/",
     *(f"broker_core/client/{name}.py" for name in ("destinations", "exceptions", "headers", "messages", "properties", "settings")),
 )
 """Folders and files without surroundings."""

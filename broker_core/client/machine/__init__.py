@@ -4,10 +4,10 @@ How to drive a `ConnectionMachine`
 ----------------------------------
 All instants are milliseconds of one clock that never goes back; `instant` alone is the time of day. One caller at a time.
 
-1. Open a socket to one of `Addresses`, call `connect`, and whenever something was called write `data_to_send()`.
+1. Open a socket to one of the addresses that `Attempts` names, call `connect`, and whenever something was called write `data_to_send()`.
 2. `receive_data` takes octets from the socket. While `has_more` is True write and wake as below, then call `proceed`.
 3. When the socket is gone call `lost`. When the phase is WAITING, then or because the machine itself gave the socket up, close it and open
-   another one, as `Addresses` says; if there is none, `give_up`.
+   another one, as `Attempts` says; if there is none, it gives up.
 4. Arm a timer for `next_deadline()` and call `tick` when it is due; `ack_at` may move it closer. Do not read while `wants_pause`.
 5. Wake the owners of `take_woken()`: what they wait for may have come. Tell the listeners of `take_completions()`.
 
@@ -18,6 +18,7 @@ What is wrong raises a JMSException, before anything is written.
 """
 
 from .addresses import Address, Addresses
+from .attempts import Attempts
 from .browser import BrowserMachine
 from .confirmation import CompletionListener, Confirmation
 from .connection import NEVER, ConnectionMachine, Phase
@@ -26,6 +27,6 @@ from .producer import ProducerMachine
 from .session import SessionMachine
 
 __all__ = [
-    "NEVER", "Address", "Addresses", "BrowserMachine", "CompletionListener", "Confirmation", "ConnectionMachine", "ConsumerMachine", "Phase", "ProducerMachine",
-    "SessionMachine", "Subscription",
+    "NEVER", "Address", "Addresses", "Attempts", "BrowserMachine", "CompletionListener", "Confirmation", "ConnectionMachine", "ConsumerMachine", "Phase",
+    "ProducerMachine", "SessionMachine", "Subscription",
 ]  # fmt: skip

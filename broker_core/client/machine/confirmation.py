@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from broker_core.client.exceptions import JMSException
+from broker_core.client.exceptions import ACK_TIMEOUT, JMSException
 
 if TYPE_CHECKING:
     from broker_core.client.messages import Message
@@ -36,6 +36,10 @@ class Confirmation:
         """Of a send: what it holds of the window."""
         self.completion: CompletionListener | None = None
         self.message: Message | None = None
+
+    def late(self, timeout: float) -> JMSException:
+        """The answer was waited for so many seconds."""
+        return JMSException(f"the broker has not answered within {timeout:g} s; {self.doubt}", ACK_TIMEOUT)
 
     def check(self) -> None:
         """Raise what went wrong."""

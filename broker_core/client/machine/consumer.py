@@ -125,7 +125,7 @@ class ConsumerMachine:
             connection.overfull -= 1
         section, body = delivery.section, delivery.body
         delivery.section = delivery.body = b""  # the message has them
-        acknowledger = None if self.what.browses else session.owner
+        acknowledger = None if self.what.browses else session.acknowledger
         message = kind_of(section, body).received(section, body, delivery, acknowledger)
         settings = connection.settings
         if settings.set_jmsx_rcv_timestamp:

@@ -12,6 +12,7 @@ from broker_core.client.exceptions import (
     JMSException,
     TransactionRolledBackException,
 )
+from broker_core.client.messages import Acknowledger
 from broker_core.client.properties import header_line
 from broker_core.client.settings import AcknowledgeMode
 from broker_core.engine.eligibility import PRIORITY_MAX
@@ -36,6 +37,8 @@ class SessionMachine:
         self.mode = mode
         self.transacted = mode is AcknowledgeMode.SESSION_TRANSACTED
         self.owner: Any = None
+        self.acknowledger: Acknowledger | None = None
+        """Whom messages ask that are to acknowledge themselves."""
         self.is_woken = False
         self.is_closed = False
         self.consumers: list[ConsumerMachine] = []

@@ -1,0 +1,81 @@
+"""What a connection factory is told, and what it makes of that for a connection of either colour."""
+
+from __future__ import annotations
+
+import copy
+import random
+import ssl
+import sys
+import warnings
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Self
+
+from .exceptions import JMSException
+from .machine import Address, Addresses, ConnectionMachine
+from .settings import PROFILES, Profile, Settings
+
+
+@dataclass(slots=True, kw_only=True)
+class FactorySettings(Settings):
+    """All settings by name; the defaults are Open MQ's. See `Settings` for each."""
+
+    username: str = "guest"
+    password: str = field(default="guest", repr=False)
+    ssl_context: ssl.SSLContext | None = None
+    """For `stomp+tls://` addresses; None: Python's default, which trusts the system's authorities and checks the host's name."""
+    ssl_is_host_trusted: bool = False
+    """Believe whoever answers: no certificate is checked. For tests only."""
+
+    @classmethod
+    def of_profile(cls, profile: Profile | str, **settings: Any) -> Self:
+        """With the defaults of `sun`, `activemq` or `websphere`, and what is given beside them."""
+        return cls(**(PROFILES[Profile(profile)] | settings))
+
+    def _for_connection(self) -> Self:
+        """As they are now: what is changed later is for later connections."""
+        problem = self._problem()
+        if problem:
+            raise JMSException(f"the connection factory is not usable: {problem}")
+        settings = copy.copy(self)
+        if not settings.app_id:
+            settings.app_id = Path(sys.argv[0]).name
+        return settings
+
+    def _machine(self, username: str | None, password: str | None, client_id: str) -> tuple[ConnectionMachine, Addresses]:
+        machine = ConnectionMachine(
+            self, self.username if username is None else username, self.password if password is None else password, client_id
+        )
+        return machine, Addresses(self, random.randrange(1 << 16))  # noqa: S311  # spreads connections, guards nothing
+
+    def _context(self, address: Address) -> ssl.SSLContext | None:
+        """None: without TLS."""
+        if not address.tls:
+            return None
+        context = self.ssl_context
+        if context is None:
+            context = ssl.create_default_context()
+            if self.ssl_is_host_trusted:
+                context.check_hostname = False
+                context.verify_mode = ssl.CERT_NONE
+        return context
+
+    def _problem(self) -> str:
+        """What is wrong with the settings; empty: nothing. What is merely dangerous is warned of."""
+        if self.persistent_reliability is not None and not self.persistent_reliability.is_persistent:
+            warnings.warn(
+                f"persistent messages are sent as {self.persistent_reliability.value}: they are lost when the broker stops (checklist item 118)",
+                stacklevel=4,
+            )
+        if self.nonpersistent_reliability is not None and self.nonpersistent_reliability.is_persistent:
+            return f"nonpersistent_reliability is {self.nonpersistent_reliability.value}, which is a level of persistent messages"
+        if self.override_priority is not None and not 0 <= self.override_priority <= 9:
+            return f"override_priority is {self.override_priority}: it must be a number from 0 to 9"
+        if not 0 < self.consumer_flow_threshold <= 100:
+            return f"consumer_flow_threshold is {self.consumer_flow_threshold}: it must be more than 0 and at most 100 percent"
+        if self.address_list_iterations == 0:
+            return "address_list_iterations is 0: use 1, or -1 for ever"
+        for name in ("reconnect_interval", "socket_connect_timeout", "ping_interval", "ack_timeout", "connection_flow_count", "connection_flow_limit"):
+            if getattr(self, name) < 0:
+                return f"{name} is {getattr(self, name)}: it must not be negative"
+        return ""
