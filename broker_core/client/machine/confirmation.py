@@ -19,7 +19,7 @@ CompletionListener = Callable[["Message", JMSException | None], None]
 class Confirmation:
     """Returned by every operation that waits; None in its place says that there is nothing to wait for."""
 
-    __slots__ = ("completion", "consumer", "doubt", "error", "is_settled", "message", "octets", "owner", "then")
+    __slots__ = ("completion", "consumer", "doubt", "error", "is_settled", "message", "octets", "owner", "then", "waiter")
 
     def __init__(self, owner: Any, doubt: str, then: Callable[[], None] | None = None) -> None:
         self.owner = owner
@@ -36,6 +36,8 @@ class Confirmation:
         """Of a send: what it holds of the window."""
         self.completion: CompletionListener | None = None
         self.message: Message | None = None
+        self.waiter: Callable[[], None] | None = None
+        """Called when it is settled, whatever came: where many wait in one session, each for its own."""
 
     def late(self, timeout: float) -> JMSException:
         """The answer was waited for so many seconds."""

@@ -244,6 +244,8 @@ class ConnectionMachine:
                 confirmation.then()
         elif confirmation.error is None:
             confirmation.error = error
+        if confirmation.waiter is not None:
+            confirmation.waiter()
         if confirmation.completion is None:
             self.wake(confirmation.owner)
         else:

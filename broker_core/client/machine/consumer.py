@@ -77,6 +77,8 @@ class ConsumerMachine:
         self.failure: JMSException | None = None
         """Why the broker does not let it come back."""
         self.buffer: deque[Delivery] = deque()
+        self.kept: deque[tuple[Message, Confirmation]] = deque()
+        """Received, and acknowledged, by callers that were interrupted before they had them: the next ones have them."""
         self.unacked = 0
         """Handed over and to be acknowledged when the application asks for it."""
         self.last = b""
@@ -136,6 +138,8 @@ class ConsumerMachine:
 
     def receive(self, now: int, instant: int) -> tuple[Message, Confirmation | None] | None:
         """The next message as receive() returns it: consumed. None: there is none at present. Raises if there can be none."""
+        if self.kept:
+            return self.kept.popleft()
         taken = self.next(instant)
         if taken is None:
             self._check_can_come()
@@ -143,8 +147,15 @@ class ConsumerMachine:
         message, delivery = taken
         return message, self.session.consumption.consumed(delivery, now)
 
+    def keep(self, message: Message, confirmation: Confirmation) -> None:
+        """Whom `receive` gave it to was interrupted while it waited for the broker."""
+        self.kept.append((message, confirmation))
+        self.session.connection.wake(self.session)
+
     def next_for_listener(self, now: int, instant: int) -> Message | None:
         """The next message for the consumer's listener; when that has returned, session.handled. None: there is none at present."""
+        if self.kept:
+            return self.kept.popleft()[0]
         taken = self.next(instant)
         if taken is None:
             return None
