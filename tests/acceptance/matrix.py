@@ -7,7 +7,6 @@ Every cell of the document's summary is run against really running processes and
 from __future__ import annotations
 
 import sys
-import time
 from dataclasses import dataclass
 from enum import Enum
 from itertools import product
@@ -18,12 +17,10 @@ from psycopg import sql
 from tests.support.clients import Connection, Frame, reconnect
 from tests.support.service import Service
 
-QUIET_SECONDS = 1.5
-"""What has not come by then does not come."""
 RETURN_SECONDS_MAX = 60
 NAME = "d"
 """Of the durable subscriptions; each has a client identifier of its own."""
-FIRST, AFTER = b"first", b"after the restart"
+FIRST, AFTER, LAST = b"first", b"after the restart", b"last"
 
 
 class Mode(Enum):
@@ -119,9 +116,12 @@ class Trial:
         return self.consumer.expect("MESSAGE")
 
     def received(self) -> list[Frame]:
-        """All that came by now."""
-        assert self.consumer is not None
-        return self.consumer.receive_all(quiet=0.05)
+        """All that was there for it: what is sent now comes behind it."""
+        self.send(LAST)
+        frames = []
+        while (frame := self.receive()).body != LAST:
+            frames.append(frame)
+        return frames
 
     def is_saved(self) -> bool:
         with self.service.database() as database:
@@ -160,7 +160,6 @@ def absent(trials: list[Trial]) -> dict[Key, str]:
         saved[trial.destination] = trial.is_saved()
     for trial in trials:
         trial.open()
-    time.sleep(QUIET_SECONDS)
     found = {}
     for trial in trials:
         kept = ON_DISK if saved[trial.destination] else IN_MEMORY
@@ -188,7 +187,6 @@ def restarted(service: Service, trials: list[Trial]) -> dict[Key, str]:
         trial.send(AFTER)  # to a subscription that did not survive it does not come
     for trial in trials:
         trial.open()
-    time.sleep(QUIET_SECONDS)
     found = {}
     for trial in trials:
         found[trial.mode, trial.target, trial.fate] = _after_restart(trial, trial.received())

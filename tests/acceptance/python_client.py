@@ -46,6 +46,13 @@ def left(service: Service, destination: Queue) -> list[str]:
         return found
 
 
+def is_empty(service: Service, destination: Queue) -> bool:
+    """Nothing lies before what is sent now. What a crash gives back may come later."""
+    with factory(service).create_connection() as connection, connection.create_session() as session:
+        session.create_producer(destination).send("the end")
+        return texts(session.create_consumer(destination), 1) == ["the end"]
+
+
 def crash(connection: Connection) -> None:
     """The process of the client dies: nothing is said any more."""
     driver = connection._driver

@@ -8,7 +8,7 @@ from tests.support.clients import Connection
 from tests.support.service import Service, await_true
 
 MIB = 1 << 20
-ROOM = {"SURETY_DATABASE_OCTETS_MAX": "64 MiB", "SURETY_SEGMENT_OCTETS_MAX": "1 MiB", "SURETY_DISK_FREE_MIN_OCTETS": "0"}
+ROOM = {"SURETY_DATABASE_OCTETS_MAX": "40 MiB", "SURETY_SEGMENT_OCTETS_MAX": "1 MiB", "SURETY_DISK_FREE_MIN_OCTETS": "0"}
 """An empty database takes about 10 MiB; segments of 1 MiB give room back soon."""
 BODY = b"b" * (200 << 10)
 AT_ONCE, PAUSE_SECONDS = 10, 0.2
@@ -20,7 +20,7 @@ def test_above_the_cap_producers_wait_and_go_on_when_consumers_made_room() -> No
     with Service(environment=ROOM) as service, Connection(service.stomp_port) as producer, Connection(service.stomp_port) as consumer:
         sent = confirmed = 0
         while sent == confirmed:
-            assert sent < 1_000, "200 MiB went into a database of 64"
+            assert sent < 1_000, "200 MiB went into a database of 40"
             for _ in range(AT_ONCE):
                 producer.send("/queue/sized", BODY, {"receipt": str(sent)})
                 sent += 1
@@ -29,7 +29,7 @@ def test_above_the_cap_producers_wait_and_go_on_when_consumers_made_room() -> No
                 confirmed += 1
         await_true(lambda: not service.is_ready(), NOTICE_SECONDS_MAX, "the service is ready although its producers wait")
         status, text = service.get("/health/ready")
-        assert (status, "SURETY_DATABASE_OCTETS_MAX allows 64 MiB" in text) == (503, True), text
+        assert (status, "SURETY_DATABASE_OCTETS_MAX allows 40 MiB" in text) == (503, True), text
         consumer.subscribe("/queue/sized", prefetch=100)
         for number in range(sent):
             message = consumer.expect("MESSAGE", 30)

@@ -7,6 +7,7 @@ import pytest
 from broker_core.engine.effects import Outcome
 from tests.acceptance import ledger
 from tests.acceptance.delivery_of_documents import Collector, Sender, acknowledge_all, send_all
+from tests.acceptance.reading import read_all
 from tests.support.clients import Connection
 from tests.support.documents import all_documents
 from tests.support.service import Service
@@ -23,8 +24,8 @@ def deliver(documents: list[bytes], kills_at_confirmation: list[int], kills_at_a
         acknowledge_all(service, QUEUE, len(sender.confirmed), collector)
         assert collector.kills_left == [], "every planned kill happened"
         every_document_arrived(sender, collector)
-        nothing_is_left(service)
         the_ledger_accounts_for_each(service, collector)
+        nothing_is_left(service)
 
 
 def every_document_arrived(sender: Sender, collector: Collector) -> None:
@@ -39,8 +40,7 @@ def every_document_arrived(sender: Sender, collector: Collector) -> None:
 
 def nothing_is_left(service: Service) -> None:
     with Connection(service.stomp_port) as connection:
-        connection.subscribe(QUEUE)
-        assert connection.receive(2) is None, "the queue is empty"
+        assert read_all(connection, QUEUE) == [], "the queue is empty"
 
 
 def the_ledger_accounts_for_each(service: Service, collector: Collector) -> None:

@@ -8,11 +8,30 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 
+import pytest
+
+from tests.acceptance.reading import read_all
 from tests.support.clients import Connection, ConnectionLost
 from tests.support.service import REPOSITORY, STOP_SECONDS_MAX, Service, await_true, is_running
 
 ROLES = ("postgres", "node", "worker", "beat", "web")
+
+
+@pytest.fixture(scope="module")
+def home() -> Iterator[Service]:
+    with Service() as service:
+        yield service
+
+
+@pytest.fixture
+def own(home: Service) -> Service:
+    """A service that tests may end in whatever way they like; it is started again in the same home for the next one."""
+    if home.process is None or home.process.poll() is not None:
+        home.start()
+    home.await_ready()
+    return home
 
 
 def test_every_role_runs_and_says_so(service: Service) -> None:
@@ -39,14 +58,13 @@ def test_a_second_run_in_the_same_home_is_refused_in_a_sentence(service: Service
     assert service.is_ready()
 
 
-def test_what_dies_is_restarted_and_the_service_is_ready_only_when_it_serves() -> None:
-    with Service() as running:
-        for role in reversed(ROLES):
-            before = running.kill(role)
-            await_true(lambda role=role, before=before: running.pid(role) not in (None, before), 60, f"{role} is not restarted")
-            running.await_ready()
-            with Connection(running.stomp_port) as connection:
-                connection.confirmed("SEND", {"destination": f"/queue/after.{role}", "persistent": "true"}, b"x")
+def test_what_dies_is_restarted_and_the_service_is_ready_only_when_it_serves(own: Service) -> None:
+    for role in reversed(ROLES):
+        before = own.kill(role)
+        await_true(lambda role=role, before=before: own.pid(role) not in (None, before), 60, f"{role} is not restarted")
+        own.await_ready()
+        with Connection(own.stomp_port) as connection:
+            connection.confirmed("SEND", {"destination": f"/queue/after.{role}", "persistent": "true"}, b"x")
 
 
 LEVELS = ("best-effort", "express", "reliable-np", "reliable", "assured")
@@ -60,57 +78,52 @@ def send_of_each_level(service: Service) -> None:
         for level in LEVELS:
             for number in range(OF_EACH):
                 body = f"{level}-{number}"
-                connection.command("SEND", {"destination": "/queue/kept", "reliability": level, "receipt": body}, body.encode())
+                connection.command("SEND", {"destination": "/queue/levels", "reliability": level, "receipt": body}, body.encode())
         for _ in range(OF_EACH * len(LEVELS)):
             connection.expect("RECEIPT")
         connection.disconnect()
 
 
-def test_sigterm_ends_with_status_0_in_time_and_a_restart_finds_what_was_promised() -> None:
-    with Service() as service:
-        send_of_each_level(service)
-        pids = [service.await_pid(role) for role in ROLES]
-        began = time.monotonic()
-        assert service.stop() == 0, service.evidence()
-        assert time.monotonic() - began < STOP_SECONDS_MAX
-        assert [pid for pid in pids if is_running(pid)] == [], "nothing outlives the supervisor"
-        service.start()
-        with Connection(service.stomp_port) as connection:
-            connection.subscribe("/queue/kept", prefetch=1000)
-            frames = connection.receive_all(quiet=2)
-        assert sorted(frame.body.decode() for frame in frames) == sorted(f"{level}-{number}" for level in KEPT for number in range(OF_EACH))
-        assert all(frame.headers.get("redelivered", "false") == "false" for frame in frames), "none of them was ever delivered"
+def test_sigterm_ends_with_status_0_in_time_and_a_restart_finds_what_was_promised(own: Service) -> None:
+    send_of_each_level(own)
+    pids = [own.await_pid(role) for role in ROLES]
+    began = time.monotonic()
+    assert own.stop() == 0, own.evidence()
+    assert time.monotonic() - began < STOP_SECONDS_MAX
+    assert [pid for pid in pids if is_running(pid)] == [], "nothing outlives the supervisor"
+    own.start()
+    with Connection(own.stomp_port) as connection:
+        frames = read_all(connection, "/queue/levels")
+    assert sorted(frame.body.decode() for frame in frames) == sorted(f"{level}-{number}" for level in KEPT for number in range(OF_EACH))
+    assert all(frame.headers.get("redelivered", "false") == "false" for frame in frames), "none of them was ever delivered"
 
 
-def test_sigterm_under_load_loses_nothing_that_it_confirmed() -> None:
-    with Service() as service:
-        connection, confirmed = Connection(service.stomp_port), []
-        for number in range(5_000):
-            connection.send("/queue/load", b"%d" % number, {"receipt": str(number)})
-        assert service.process is not None
-        service.process.send_signal(signal.SIGTERM)
-        with connection, contextlib.suppress(ConnectionLost):
-            while (frame := connection.receive(STOP_SECONDS_MAX)) is not None:
-                confirmed.append(int(frame.headers["receipt-id"]))
-        assert service.stop() == 0
-        service.start()
-        with Connection(service.stomp_port) as reader:
-            reader.subscribe("/queue/load", prefetch=10_000)
-            found = [int(frame.body) for frame in reader.receive_all(quiet=2)]
-        assert set(confirmed) <= set(found), f"confirmed {len(confirmed)}, found {len(found)}"
-        assert len(found) == len(set(found)), "none twice"
+def test_sigterm_under_load_loses_nothing_that_it_confirmed(own: Service) -> None:
+    connection, confirmed = Connection(own.stomp_port), []
+    for number in range(5_000):
+        connection.send("/queue/load", b"%d" % number, {"receipt": str(number)})
+    assert own.process is not None
+    own.process.send_signal(signal.SIGTERM)
+    with connection, contextlib.suppress(ConnectionLost):
+        while (frame := connection.receive(STOP_SECONDS_MAX)) is not None:
+            confirmed.append(int(frame.headers["receipt-id"]))
+    assert own.stop() == 0
+    own.start()
+    with Connection(own.stomp_port) as reader:
+        found = [int(frame.body) for frame in read_all(reader, "/queue/load")]
+    assert set(confirmed) <= set(found), f"confirmed {len(confirmed)}, found {len(found)}"
+    assert len(found) == len(set(found)), "none twice"
 
 
-def test_a_supervisor_that_is_killed_leaves_a_home_that_starts_again() -> None:
-    with Service() as service:
-        with Connection(service.stomp_port) as connection:
-            connection.confirmed("SEND", {"destination": "/queue/kept", "persistent": "true"}, b"kept")
-        assert service.process is not None
-        for role in ROLES:
-            service.await_pid(role)
-        os.kill(service.process.pid, signal.SIGKILL)
-        service.process.wait()
-        service.start()
-        with Connection(service.stomp_port) as connection:
-            connection.subscribe("/queue/kept")
-            assert connection.expect("MESSAGE").body == b"kept"
+def test_a_supervisor_that_is_killed_leaves_a_home_that_starts_again(own: Service) -> None:
+    with Connection(own.stomp_port) as connection:
+        connection.confirmed("SEND", {"destination": "/queue/kept", "persistent": "true"}, b"kept")
+    assert own.process is not None
+    for role in ROLES:
+        own.await_pid(role)
+    os.kill(own.process.pid, signal.SIGKILL)
+    own.process.wait()
+    own.start()
+    with Connection(own.stomp_port) as connection:
+        connection.subscribe("/queue/kept")
+        assert connection.expect("MESSAGE").body == b"kept"

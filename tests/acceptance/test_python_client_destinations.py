@@ -63,7 +63,7 @@ def test_consumers_share_a_subscription(service: Service, connection: Connection
     session = connection.create_session()
     consumers = [session.create_shared_durable_consumer(prices, f"shared.{prices.name}") for _ in range(2)]
     fill(connection, prices, *map(str, range(10)))
-    received = [message.body for consumer in consumers for _ in range(10) if (message := consumer.receive(QUIET)) is not None]
+    received = [message.body for consumer in consumers for message in iter(lambda each=consumer: each.receive(QUIET), None)]
     assert sorted(received) == [str(number) for number in range(10)]
     for consumer in consumers:
         consumer.close()

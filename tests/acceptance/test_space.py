@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.acceptance.reading import read_all
 from tests.support.clients import Connection, ConnectionLost, encode, reconnect
 from tests.support.service import Service, await_true
 
@@ -24,19 +25,24 @@ BEFORE, DURING = 200, 50
 BODY = b"b" * 20_000
 
 
-@pytest.fixture
-def disk(tmp_path: Path) -> Iterator[Path]:
+@pytest.fixture(scope="module")
+def disk(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """A file system of its own, small enough to fill. Mounting needs root."""
-    folder = tmp_path / "disk"
+    folder = tmp_path_factory.mktemp("space") / "disk"
     folder.mkdir()
-    for parent in tmp_path.parents[:2]:
+    for parent in list(folder.parents)[:3]:
         parent.chmod(0o755)  # PostgreSQL runs under another account
-    tmp_path.chmod(0o755)
     subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={DISK_OCTETS},mode=755", "surety-acceptance", str(folder)], check=True)
     try:
         yield folder
     finally:
         subprocess.run(["umount", "--lazy", str(folder)], check=True)
+
+
+@pytest.fixture(scope="module")
+def home(disk: Path) -> Iterator[Service]:
+    with Service(home=disk / "home") as service:
+        yield service
 
 
 class Ballast:
@@ -58,12 +64,19 @@ class Ballast:
                 file.flush()
 
     def remove(self) -> None:
-        self.file.unlink()
+        self.file.unlink(missing_ok=True)
 
 
-def send(connection: Connection, first: int, count: int) -> None:
+@pytest.fixture
+def ballast(disk: Path) -> Iterator[Ballast]:
+    taking = Ballast(disk)
+    yield taking
+    taking.remove()
+
+
+def send(connection: Connection, first: int, count: int, queue: str) -> None:
     for number in range(first, first + count):
-        connection.send("/queue/space", b"%08d" % number + BODY, {"receipt": str(number)})
+        connection.send(queue, b"%08d" % number + BODY, {"receipt": str(number)})
 
 
 def numbers_of(bodies: list[bytes]) -> list[int]:
@@ -76,20 +89,20 @@ def says_why(service: Service) -> bool:
     return status == 503 and "space" in text
 
 
-def test_below_the_minimum_producers_wait_and_consumers_go_on(disk: Path) -> None:
-    with Service(home=disk / "home") as service, Connection(service.stomp_port) as producer, Connection(service.stomp_port) as consumer:
-        send(producer, 0, BEFORE)
+def test_below_the_minimum_producers_wait_and_consumers_go_on(home: Service, ballast: Ballast) -> None:
+    service, queue = home, "/queue/low"
+    with Connection(service.stomp_port) as producer, Connection(service.stomp_port) as consumer:
+        send(producer, 0, BEFORE, queue)
         assert len([producer.expect("RECEIPT") for _ in range(BEFORE)]) == BEFORE
-        ballast = Ballast(disk)
         ballast.leave(LOW_OCTETS)
         await_true(lambda: says_why(service), NOTICE_SECONDS_MAX, "health does not say that space is short")
-        send(producer, BEFORE, DURING)
+        send(producer, BEFORE, DURING, queue)
         assert producer.receive(REFUSED_SECONDS) is None, "nothing is confirmed while space is short"
         hasty = Connection(service.stomp_port)
         send_and_leave = [encode("SEND", {"destination": "/queue/hasty", "persistent": "true"}, b"x"), encode("DISCONNECT", {"receipt": "left"})]
         hasty.raw(b"".join(send_and_leave))
         assert hasty.receive(1) is None, "DISCONNECT is not confirmed before what was sent"
-        consumer.subscribe("/queue/space")
+        consumer.subscribe(queue)
         taken = []
         for _ in range(BEFORE):
             message = consumer.expect("MESSAGE")
@@ -105,29 +118,26 @@ def test_below_the_minimum_producers_wait_and_consumers_go_on(disk: Path) -> Non
         service.await_ready(NOTICE_SECONDS_MAX)
 
 
-def test_a_disk_without_a_free_octet_loses_nothing(disk: Path) -> None:
+def test_a_disk_without_a_free_octet_loses_nothing(home: Service, ballast: Ballast) -> None:
     """PostgreSQL itself stops when it cannot write its log; what was confirmed is there once it has room again."""
-    with Service(home=disk / "home") as service:
-        ballast, confirmed = Ballast(disk), set()
-        producer = Connection(service.stomp_port)
-        with contextlib.suppress(ConnectionLost):
-            for first in range(0, 200_000, 50):
-                if first == 500:
-                    ballast.leave_nothing()
-                send(producer, first, 50)
-                for _ in range(50):
-                    frame = producer.receive(REFUSED_SECONDS)
-                    if frame is None:
-                        raise ConnectionLost("nothing more is confirmed")
-                    confirmed.add(int(frame.headers["receipt-id"]))
-        producer.close()
-        assert len(confirmed) >= 500
-        await_true(lambda: not service.is_ready(), NOTICE_SECONDS_MAX, "health says ready on a full disk")
-        ballast.remove()
-        service.await_ready()
-        with reconnect(service.stomp_port) as consumer:
-            consumer.subscribe("/queue/space", ack="auto", prefetch=1_000)
-            found = numbers_of([frame.body for frame in consumer.receive_all(quiet=2)])
-            assert len(found) == len(set(found)), "none twice"
-            assert confirmed <= set(found), f"lost: {sorted(confirmed - set(found))[:10]}"
-            consumer.confirmed("SEND", {"destination": "/queue/space", "persistent": "true"}, b"traffic goes on")
+    service, queue, confirmed = home, "/queue/full", set()
+    producer = Connection(service.stomp_port)
+    with contextlib.suppress(ConnectionLost):
+        for first in range(0, 200_000, 50):
+            if first == 500:
+                ballast.leave_nothing()
+            send(producer, first, 50, queue)
+            for _ in range(50):
+                frame = producer.receive(REFUSED_SECONDS)
+                if frame is None:
+                    raise ConnectionLost("nothing more is confirmed")
+                confirmed.add(int(frame.headers["receipt-id"]))
+    producer.close()
+    assert len(confirmed) >= 500
+    await_true(lambda: not service.is_ready(), NOTICE_SECONDS_MAX, "health says ready on a full disk")
+    ballast.remove()
+    service.await_ready()
+    with reconnect(service.stomp_port) as consumer:  # and traffic goes on
+        found = numbers_of([frame.body for frame in read_all(consumer, queue)])
+        assert len(found) == len(set(found)), "none twice"
+        assert confirmed <= set(found), f"lost: {sorted(confirmed - set(found))[:10]}"
