@@ -27,7 +27,10 @@ class Refusal(Enum):
     TOO_MANY_BROWSERS = "as many browsers are open as may be: close one first"
     NO_SUCH_LINK = "no subscription with this id is open on this connection"
     NO_SUCH_DELIVERY = "the delivery is not outstanding here: already settled, returned to the queue, or never made"
-    NOT_OUTSTANDING = "the transaction acknowledges a delivery that is not outstanding: settled before, or returned by an ABORT or NACK; nothing of it is done"
+    NOT_OUTSTANDING = (
+        "the transaction acknowledges a delivery that is not outstanding: "
+        "settled before, or returned by an ABORT, a NACK or the end of its subscription; nothing of it is done"
+    )
     TRANSACTION_EXISTS = "a transaction of this name has begun on this connection and has not ended"
     NO_SUCH_TRANSACTION = "no transaction of this name has begun on this connection, or it has ended"
     TRANSACTION_TIMED_OUT = "the transaction took too long and was rolled back"

@@ -1,5 +1,5 @@
 """Local transactions: sends and acknowledgements of one peer, done together or not at all, whatever their destinations and levels
-(JMS 6.2.7, checklist items 64 to 66 and 122).
+(JMS 6.2.7, checklist items 60 to 62 and 122).
 
 Until the commit a transaction's sends are nowhere (R3), and what it acknowledged is reserved: settled for nobody, delivered to nobody. The commit
 places and settles everything within one batch, so one transaction of the database makes it durable. Nothing of it survives a crash before.
@@ -71,8 +71,8 @@ def _send(shard: Shard, transaction: Transaction, command: Transacted, send: Sen
 
 def _settle(shard: Shard, transaction: Transaction, command: Transacted, settle: Settle) -> None:
     link = shard.links.get(settle.link)
-    if link is None or link.peer.number != settle.peer:
-        _refuse_part(shard, transaction, command, Refusal.NO_SUCH_LINK)
+    if link is None or link.peer.number != settle.peer:  # what it held went back with it
+        _not_outstanding(shard, transaction, command)
         return
     tags = link.tags_upto(settle.upto) if settle.upto else settle.tags
     if not _has_room(shard, transaction, len(tags)):
@@ -91,10 +91,15 @@ def _settle(shard: Shard, transaction: Transaction, command: Transacted, settle:
         link.credit += len(messages)
     feed(shard, link)
     if len(messages) < len(tags) or not messages:
-        transaction.refusal = Refusal.NOT_OUTSTANDING  # by itself nobody minds; but the commit would confirm what was not done
-        _refuse(shard, command, Refusal.NO_SUCH_DELIVERY)
+        _not_outstanding(shard, transaction, command)
     else:
         _confirm(shard, command)
+
+
+def _not_outstanding(shard: Shard, transaction: Transaction, command: Transacted) -> None:
+    """By itself nobody minds; but the commit would confirm what was not done."""
+    transaction.refusal = Refusal.NOT_OUTSTANDING
+    _refuse(shard, command, Refusal.NO_SUCH_DELIVERY)
 
 
 def _has_room(shard: Shard, transaction: Transaction, messages: int) -> bool:

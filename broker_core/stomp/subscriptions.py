@@ -130,18 +130,23 @@ class Subscriptions:
     # -- acknowledgements ---------------------------------------------------------------------------------------------------------------
     def settle_by_id(self, ack: bytes, outcome: Outcome, token: Receipt | None, commands: list[Any], alone: bool = False) -> None:
         """1.2: `ack` is what the MESSAGE's ack header said, `<number>.<tag>`."""
+        link, tag = self._delivery_of(ack)
+        if link is not None:
+            self._settle(link, tag, outcome, token, commands, alone)
+        elif token is not None:
+            raise Malformed(f"id {quoted(ack.decode())} is of a subscription that is closed: the message went back to its queue")
+
+    def _delivery_of(self, ack: bytes) -> tuple[Link | None, int]:
+        """Its subscription and tag; None for the subscription if it is closed. Raises Malformed if no delivery was named so."""
         number, _, digits = ack.partition(b".")
         link = self._by_number.get(number)
         if digits.isdigit() and len(digits) <= DIGITS_MAX:
             if link is not None:
                 tag = int(digits)
                 if 0 < tag <= link.delivered:
-                    self._settle(link, tag, outcome, token, commands, alone)
-                    return
+                    return link, tag
             elif number.isdigit() and len(number) <= DIGITS_MAX and 0 < int(number) <= self._count:
-                if token is not None:
-                    raise Malformed(f"id {quoted(ack.decode())} is of a subscription that is closed: the message went back to its queue")
-                return
+                return None, 0
         raise Malformed(f"id {quoted(ack.decode('utf-8', 'replace'))} names no delivery of this connection")
 
     def settle(self, command: str, headers: dict[str, str], token: Receipt | None, commands: list[Any]) -> None:
@@ -149,14 +154,18 @@ class Subscriptions:
         outcome = Outcome.ACCEPTED if command == "ACK" else _refused_as(headers)
         alone = headers.get("ack") == Acknowledge.CLIENT_INDIVIDUAL.value
         if "transaction" in headers:
-            self._settle_within(command, headers, token, commands)
-            return
-        if self._version == "1.2":
-            ack = headers.get("id")
-            if ack is None:
-                raise Malformed(f"{command} needs header id")
-            self.settle_by_id(ack.encode(), outcome, token, commands, alone)
-            return
+            self._settle_within(command, headers, outcome, token, commands, alone)
+        elif self._version == "1.2":
+            self.settle_by_id(_ack(command, headers), outcome, token, commands, alone)
+        else:
+            link, tag = self._delivery_by_message(command, headers, alone)
+            if link is not None:
+                self._settle(link, tag, outcome, token, commands, alone)
+            elif token is not None:
+                commands.append(Sync(self._peer, token))
+
+    def _delivery_by_message(self, command: str, headers: dict[str, str], alone: bool) -> tuple[Link | None, int]:
+        """1.0 and 1.1: its subscription and tag, to be settled now; None if that was done before. Raises Malformed if no delivery was named so."""
         message_id, subscription = headers.get("message-id"), headers.get("subscription")
         if message_id is None:
             raise Malformed(f"{command} needs header message-id")
@@ -170,12 +179,10 @@ class Subscriptions:
             link = self._holders.first(message_id)
         tag = None if link is None else link.take(message_id, alone)
         if link is not None and tag is not None:
-            self._settle(link, tag, outcome, token, commands, alone)
-            return
+            return link, tag
         if not (self._was_delivered(message_id) if link is None else link.was_delivered(message_id)):
             raise Malformed(f"message-id {quoted(message_id)} names no delivery of this connection")
-        if token is not None:
-            commands.append(Sync(self._peer, token))
+        return None, 0
 
     def _was_delivered(self, message_id: str) -> bool:
         """To any subscription that is open. Where thousands are, they are not looked through for each acknowledgement that comes twice."""
@@ -184,16 +191,24 @@ class Subscriptions:
             self._witnesses = (max(links, key=Link.reach), max(links, key=Link.knows_any)) if links else ()
         return any(link.was_delivered(message_id) for link in self._witnesses)
 
-    def _settle_within(self, command: str, headers: dict[str, str], token: Receipt | None, commands: list[Any]) -> None:
-        """The same, to be done when its transaction commits."""
-        name = on_wire(headers["transaction"], self._version)
-        work: list[Any] = []
-        self.settle(command, {header: value for header, value in headers.items() if header != "transaction"}, None, work)
-        for settle in work:
-            self._by_link[settle.link].last_settle = None  # nothing is added to it
-        commands += [Transacted(self._peer, name or b"", settle, token) for settle in work]
-        if not work and token is not None:
-            commands.append(Sync(self._peer, token))
+    def _settle_within(
+        self, command: str, headers: dict[str, str], outcome: Outcome, token: Receipt | None, commands: list[Any], alone: bool
+    ) -> None:
+        """To be done when its transaction commits. What is over already names no tag: the engine will not commit what it cannot do."""
+        name = on_wire(headers["transaction"], self._version) or b""
+        by_message = self._version != "1.2"
+        link, tag = self._delivery_by_message(command, headers, alone) if by_message else self._delivery_of(_ack(command, headers))
+        if link is None:
+            settle = Settle(self._peer, 0, [], 0, outcome)
+        elif link.presettled:
+            if token is not None:
+                commands.append(Sync(self._peer, token))
+            return
+        else:
+            tags, upto = ((), tag) if link.cumulative and not alone else ([tag], 0)
+            settle = Settle(self._peer, link.link, tags, upto, outcome)
+            link.last_settle = None
+        commands.append(Transacted(self._peer, name, settle, token))
 
     def _settle(self, link: Link, tag: int, outcome: Outcome, token: Receipt | None, commands: list[Any], alone: bool = False) -> None:
         """One Settle for a run of acknowledgements of a link: clients send them in bursts, the engine takes them as one."""
@@ -215,6 +230,13 @@ class Subscriptions:
             settle = Settle(self._peer, link.link, tags, upto, outcome, token)
             link.last_settle = settle if token is None else None
             commands.append(settle)
+
+
+def _ack(command: str, headers: dict[str, str]) -> bytes:
+    ack = headers.get("id")
+    if ack is None:
+        raise Malformed(f"{command} needs header id")
+    return ack.encode()
 
 
 def _refused_as(headers: dict[str, str]) -> Outcome:

@@ -246,6 +246,19 @@ def test_a_transaction_that_acknowledges_what_is_not_outstanding_cannot_be_commi
     assert b.depth() == 1
 
 
+def test_nor_can_one_that_acknowledges_what_went_back_with_its_consumer() -> None:
+    b = Bench()
+    b.send("m")
+    b.attach(credit=1)
+    begin(b)
+    b.apply(c.Detach(1, 1))
+    send(b, "answer", address=OTHER)
+    settle(b, 1)
+    assert b.refused(end(b)) == [Refusal.NOT_OUTSTANDING]
+    assert OTHER not in b.engine.shard.destinations
+    assert b.depth() == 1
+
+
 def test_what_a_cumulative_acknowledgement_brings_counts_towards_the_bound() -> None:
     b = Bench(transaction_messages_max=3)
     b.send("a", "b", "c", "d")

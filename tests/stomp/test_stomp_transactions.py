@@ -58,6 +58,26 @@ def test_an_acknowledgement_within_a_transaction_waits_for_it(cut: Cut) -> None:
     ]
 
 
+NOTHING_OUTSTANDING = Transacted(PEER, b"t", Settle(PEER, 0, [], 0, Outcome.ACCEPTED))
+
+
+def test_an_acknowledgement_within_a_transaction_of_what_went_back_with_its_subscription_is_not_left_out(cut: Cut) -> None:
+    """The engine must know of it: the transaction cannot be done as a whole."""
+    client = subscribed(cut, b"client-individual")
+    (detach,) = client.says(b"UNSUBSCRIBE\nid:0\n\n\0")
+    assert client.says(b"ACK\nid:1.1\ntransaction:t\n\n\0") == [NOTHING_OUTSTANDING]
+    client.confirm([detach])
+    assert client.says(b"ACK\nid:1.1\ntransaction:t\n\n\0") == [NOTHING_OUTSTANDING]
+
+
+def test_nor_is_one_of_what_was_acknowledged_before_by_its_message_id(cut: Cut) -> None:
+    client = subscribed(cut, b"client-individual", "1.1")
+    ack = b"ACK\nsubscription:0\nmessage-id:ID\\cnode1-100\ntransaction:t\n\n\0"
+    (first,) = client.says(ack)
+    assert first == Transacted(PEER, b"t", Settle(PEER, LINK, [1], 0, Outcome.ACCEPTED))
+    assert client.says(ack) == [NOTHING_OUTSTANDING]
+
+
 def test_a_receipt_for_an_acknowledgement_that_has_nothing_to_do_comes_all_the_same(cut: Cut) -> None:
     client = subscribed(cut, b"auto")
     assert client.says(b"BEGIN\ntransaction:t\n\n\0") == [Begin(PEER, b"t")]

@@ -131,6 +131,26 @@ def a_durable_subscription_acknowledges_within_a_transaction(port, name):
     client.close()
 
 
+def what_went_back_with_its_subscription_is_not_acknowledged_within_a_transaction(port, name):
+    """The commit is refused, and what was sent beside the acknowledgement never was: else it would be sent again with the message that comes again."""
+    client = Client(port)
+    client.send(name, "x")
+    client.listen(name)
+    frame = client.next()
+    client.confirmed(client.connection.unsubscribe, "1")
+    client.connection.begin("t")
+    client.connection.send(f"{name}.out", "answer", transaction="t")
+    client.connection.ack(frame.headers["ack"], transaction="t")
+    client.connection.commit("t", receipt="c")
+    assert "delivery not outstanding" in client.refusal()
+    client = Client(port)
+    client.listen(f"{name}.out", ack="auto", link="out")
+    client.none()
+    client.listen(name)
+    client.settle(client.next())
+    client.close()
+
+
 def two_transactions_of_one_connection_end_apart(port, name):
     """One committed, one aborted, interleaved."""
     client = Client(port)
