@@ -12,13 +12,13 @@ from itertools import takewhile
 
 from .cursor import Cursor
 from .destination import Lane
-from .message import Message, StoredBody
+from .message import Message, Reliability, StoredBody
 from .shard import Shard
 from .subscription import Subscription
 
 
-def keep(shard: Shard, lane: Lane, message: Message, *, room: bool) -> None:
-    """For those who take the message and do not have it in memory. `room`: memory may hold it."""
+def keep(shard: Shard, lane: Lane, message: Message, *, room: bool) -> bool:
+    """For those who take the message and do not have it in memory. `room`: memory may hold it. False: best effort, which is written nowhere (R19)."""
     position = message.position
     if not lane.kept:
         lane.kept_first = position
@@ -29,8 +29,11 @@ def keep(shard: Shard, lane: Lane, message: Message, *, room: bool) -> None:
         lane.kept_end = position + 1
         lane.kept_octets += message.size
         shard.memory += message.size
+    elif message.header.reliability == Reliability.BEST_EFFORT:
+        return False
     else:
         spill(shard, lane, message)
+    return True
 
 
 def spill(shard: Shard, lane: Lane, message: Message) -> None:

@@ -57,8 +57,8 @@ def publish(shard: Shard, destination: Destination, message: Message) -> bool:
     else:
         shard.batch.pairs -= routes.active
         behind = _feed(shard, lane, groups, message)
-    if behind and volatile:
-        keep(shard, lane, message, room=has_room_for_volatile(shard, size))
+    if behind and volatile and not keep(shard, lane, message, room=has_room_for_volatile(shard, size)):
+        _drop_for_others(shard, lane, groups, message)
     return not volatile
 
 
@@ -100,6 +100,19 @@ def _feed(shard: Shard, lane: Lane, groups: list[Group], message: Message) -> bo
             holders += 1
     message.holders = holders
     return behind
+
+
+def _drop_for_others(shard: Shard, lane: Lane, groups: list[Group], message: Message) -> None:
+    """It is over for all who do not have it by now (checklist item 113)."""
+    position = message.position
+    for group in groups:
+        for subscription in group.members.values():
+            cursor = subscription.cursors[lane.index]
+            assert cursor is not None
+            if cursor.loaded <= position and not cursor.progress.is_settled(position):
+                drop(shard, cursor, message)
+                if cursor.loaded == position:
+                    cursor.loaded = position + 1
 
 
 def _take_down(shard: Shard, lane: Lane, groups: list[Group], message: Message) -> None:

@@ -293,3 +293,14 @@ def test_a_durable_subscription_is_in_use_while_its_portion_is_to_come() -> None
     b.flush()
     b.apply(c.Unsubscribe(2, "s50", "x"))
     assert b.refused(b.flush()) == [Refusal.SUBSCRIPTION_IN_USE]
+
+
+def test_best_effort_that_finds_no_memory_is_dropped_for_all_who_have_not_had_it_and_what_follows_arrives() -> None:
+    b = bench(20, memory_octets=2_000, deliveries=50, fan_out=50)
+    commit(b, 3, level=EXPRESS)
+    commit(b, 400, level=BEST_EFFORT)
+    efforts = settle_down(b)
+    assert not any(message.header.reliability == BEST_EFFORT for effects in efforts if effects.commit for message in effects.commit.spilled)
+    b.apply(c.Send(1, None, TOPIC, message("last", level=EXPRESS)))
+    assert sum(map(deliveries, settle_down(b))) == 20
+    assert b.depth(TOPIC) == sum(len(link.unsettled) for link in b.engine.shard.links.values())

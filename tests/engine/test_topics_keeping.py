@@ -156,14 +156,28 @@ def test_a_consumer_that_fell_behind_gets_what_was_kept_then_what_spilled_then_w
     assert (memory(b), b.destination(TOPIC).octets) == (0, 0)
 
 
-def test_best_effort_is_dropped_for_a_slow_consumer_and_kept_for_an_inactive_one() -> None:
+def test_best_effort_is_dropped_when_memory_is_short_and_never_written() -> None:
     b = bench(memory_octets=200)
     plain(b, 9, credit=0)
-    inactive(b, 1)
+    inactive(b, 2)
     publish(b, *[f"m{number}" for number in range(40)], level=BEST_EFFORT)
-    assert len(durable(b, 2, name="s0", credit=100)) == 40
+    assert not any(effects.commit.spilled for effects in b.effects if effects.commit)
+    kept = durable(b, 2, name="s0", credit=100)
+    assert 0 < len(kept) < 20
+    assert kept == durable(b, 3, name="s1", credit=100) == [f"m{number}" for number in range(len(kept))]
     b.apply(c.Grant(9, 100))
     assert len(b.bodies(b.flush())) < 20
+    assert publish(b, "later", level=BEST_EFFORT) == ["later"] * 3
+
+
+def test_best_effort_is_dropped_behind_what_had_to_be_spilled() -> None:
+    """Else it would overtake it."""
+    b = bench(memory_octets=200)
+    inactive(b, 1)
+    publish(b, *[f"m{number}" for number in range(20)], level=EXPRESS)
+    publish(b, "dropped", level=BEST_EFFORT)
+    publish(b, "last", level=EXPRESS)
+    assert durable(b, 2, name="s0", credit=100) == [*[f"m{number}" for number in range(20)], "last"]
 
 
 def test_only_what_a_filter_lets_through_is_kept_for_it() -> None:
