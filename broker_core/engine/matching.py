@@ -10,6 +10,9 @@ from .shard import Shard
 from .subscription import Subscription
 from .wildcard import Matches, WildcardSubscription
 
+MEMBER_EFFORT = 5
+"""Of one topic's subscription, to begin or to end."""
+
 
 # -- patterns -------------------------------------------------------------------------------------------------------------------------
 def matches_of(shard: Shard, address: str) -> Matches:
@@ -17,6 +20,7 @@ def matches_of(shard: Shard, address: str) -> Matches:
     matches = shard.patterns.get(address)
     if matches is None:
         matches = shard.patterns[address] = Matches(Pattern(address))
+        shard.effort += len(shard.destinations) // 2
         for destination in shard.destinations.values():
             if destination.is_topic and destination.owner is None and matches.pattern.matches(destination.address):
                 matches.topics[destination] = None
@@ -37,6 +41,7 @@ def would_join(shard: Shard, address: str) -> int:
 
 # -- topics come and go -----------------------------------------------------------------------------------------------------------------
 def topic_created(shard: Shard, destination: Destination) -> None:
+    shard.effort += len(shard.patterns)
     for matches in shard.patterns.values():
         if matches.pattern.matches(destination.address):
             matches.topics[destination] = None
@@ -85,6 +90,7 @@ def _add_member(shard: Shard, subscription: WildcardSubscription, topic: Destina
         shard.next_subscription(durable=subscription.durable), topic, subscription.name, subscription.client_id, subscription.account,
         durable=subscription.durable, shared=subscription.shared, wanted=subscription.wanted,
     )  # fmt: skip
+    shard.effort += MEMBER_EFFORT
     adopt(subscription, member)
     begin(shard, member)
     if subscription.links:

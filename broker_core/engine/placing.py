@@ -18,6 +18,7 @@ from .shard import Shard
 from .subscription import Subscription
 from .temporary import make, why_not_make
 
+CREATE_EFFORT = 20
 VOLATILE_SHARE = 0.75
 """Of the memory for bodies; the rest stays free for pages, so that a flood of volatile messages does not slow stored ones."""
 
@@ -56,6 +57,7 @@ def obtain(shard: Shard, peer: int, address: str) -> Destination:
 
 def create(shard: Shard, address: str, settings: Settings, *, automatic: bool) -> Destination:
     shard.last_destination += 1
+    shard.effort += CREATE_EFFORT
     destination = Destination(shard.last_destination, address, shard.now, automatic, settings)
     shard.destinations[address] = shard.numbered[destination.number] = destination
     shard.watched[destination] = None

@@ -12,6 +12,10 @@ if TYPE_CHECKING:
     from .subscription import Filter, Subscription
 
 
+OCTETS_PER_EFFORT = 32
+"""Of a selector's text: it takes a microsecond for so many."""
+
+
 class Group:
     """The subscriptions of a topic that have the same filter."""
 
@@ -29,10 +33,27 @@ class Group:
         """By lane, what the filter has let through since Batch.published began; of a group with one."""
 
 
+class Shelf(dict["Filter", Group]):
+    """Groups that are asked together."""
+
+    __slots__ = ("effort",)
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.effort = 0
+        """Of asking them, about, in microseconds: it grows with what they say."""
+
+
+def _effort(wanted: Filter) -> int:
+    if not wanted:
+        return 0
+    return 1 + len(wanted.selector.text) // OCTETS_PER_EFFORT if wanted.selector is not None else 1
+
+
 class Routes:
     """Of one topic. Groups whose selector is true only of messages with a certain value are found by it; the others are asked, each once a message."""
 
-    __slots__ = ("_asked", "_by_value", "active", "filtered", "groups")
+    __slots__ = ("_asked", "_by_value", "active", "effort", "filtered", "groups")
 
     def __init__(self) -> None:
         self.groups: dict[Filter, Group] = {}
@@ -40,17 +61,23 @@ class Routes:
         """Those that leave something out."""
         self.active = 0
         """Subscriptions with consumers."""
-        self._asked: dict[Filter, Group] = {}
+        self.effort = 0
+        """What the last `takers` cost, about, in microseconds."""
+        self._asked = Shelf()
         """Whatever the values of a message."""
-        self._by_value: dict[tuple[str, bool], dict[Value, dict[Filter, Group]]] = {}
+        self._by_value: dict[tuple[str, bool], dict[Value, Shelf]] = {}
         """(identifier, whether strings are read as what they look like) -> constant -> groups."""
 
     def takers(self, properties: Properties) -> list[Group]:
         """The groups that take the message."""
-        found = [group for wanted, group in self._asked.items() if not wanted or takes(wanted, properties)]
+        asked = self._asked
+        self.effort = asked.effort
+        found = [group for wanted, group in asked.items() if not wanted or takes(wanted, properties)]
         for (name, coerce), by_constant in self._by_value.items():
             for constant in constants_of(properties[name], coerce=coerce):
-                found += [group for wanted, group in by_constant.get(constant, _NONE).items() if takes(wanted, properties)]
+                asked = by_constant.get(constant, _NONE)
+                self.effort += asked.effort
+                found += [group for wanted, group in asked.items() if takes(wanted, properties)]
         return found
 
     def asks_more(self, wanted: Filter) -> bool:
@@ -69,7 +96,9 @@ class Routes:
             group = self.groups[wanted] = Group(wanted)
             if wanted:
                 self.filtered[wanted] = group
-            self._shelf(wanted)[wanted] = group
+            shelf = self._shelf(wanted)
+            shelf[wanted] = group
+            shelf.effort += _effort(wanted)
         group.members[subscription.number] = subscription
         group.durables += subscription.durable
 
@@ -81,7 +110,9 @@ class Routes:
         group.durables -= subscription.durable
         if group.members:
             return
-        del self.groups[wanted], self._shelf(wanted)[wanted]
+        shelf = self._shelf(wanted)
+        del self.groups[wanted], shelf[wanted]
+        shelf.effort -= _effort(wanted)
         self.filtered.pop(wanted, None)
         selector = wanted.selector
         if selector is not None and selector.equality is not None:
@@ -91,13 +122,13 @@ class Routes:
             if not self._by_value[name, coerce]:
                 del self._by_value[name, coerce]
 
-    def _shelf(self, wanted: Filter) -> dict[Filter, Group]:
+    def _shelf(self, wanted: Filter) -> Shelf:
         """Where a group with this filter is found."""
         selector = wanted.selector
         if selector is None or selector.equality is None:
             return self._asked
         name, constant = selector.equality
-        return self._by_value.setdefault((name, selector.coerce), {}).setdefault(constant, {})
+        return self._by_value.setdefault((name, selector.coerce), {}).setdefault(constant, Shelf())
 
     def activate(self, subscription: Subscription) -> None:
         """It has its first consumer."""
@@ -110,4 +141,4 @@ class Routes:
         self.active -= 1
 
 
-_NONE: dict[Filter, Group] = {}
+_NONE = Shelf()

@@ -19,6 +19,7 @@ from .subscription import Subscription
 from .waiting import put_back, put_missing
 from .wildcard import WildcardSubscription
 
+GIVE_UP_EFFORT = 6
 RETURN_STEPS = 4
 """What the return of a message weighs: it becomes another object."""
 
@@ -92,6 +93,7 @@ def acknowledge(shard: Shard, subscription: Subscription, messages: list[Message
     destination.octets -= octets
     destination.octets_volatile -= volatile
     destination.settled += len(messages)
+    shard.effort += len(messages) // 2
     shard.settled += len(messages)
     shard.batch.touched[destination] = None
     for cursor in subscription.order:
@@ -123,6 +125,7 @@ def settle_accepted(shard: Shard) -> None:
 
 def give_up(shard: Shard, subscription: Subscription, message: Message, outcome: Outcome) -> None:
     """The message was delivered and not consumed."""
+    shard.effort += GIVE_UP_EFFORT
     cursor = subscription.cursor_of(message)
     assert cursor is not None
     if outcome is Outcome.RELEASED:

@@ -179,6 +179,7 @@ class Shard:
         "destinations",
         "duplicates",
         "durables",
+        "effort",
         "expired",
         "expiring",
         "expiry_from",
@@ -236,6 +237,9 @@ class Shard:
         self.instance = instance
         """Names this installation in message ids: ID:<instance>-<sequence>."""
         self.now = 0
+        self.effort = 0
+        """What commands have cost beyond what each of them does, about, in microseconds: the host sets it back and looks at it, so that a client
+        who asks for much at a time does not keep the others waiting."""
         self.sequence = 0
         self.commit_number = 0
         self.last_destination = self.last_subscription = self.last_temporary = self.last_volatile = 0

@@ -15,7 +15,7 @@ from .effects import Confirmed, Refused, SubscriptionDestroyed
 from .eligibility import admit, dismiss
 from .grouping import disown, disown_ineligible
 from .link import Link, Peer
-from .matching import begin_wildcard, end_wildcard, forget_unused, matches_of, part
+from .matching import MEMBER_EFFORT, begin_wildcard, end_wildcard, forget_unused, matches_of, part
 from .pattern import has_wildcards, problem
 from .placing import obtain, why_not_create
 from .refusal import Refusal
@@ -28,6 +28,8 @@ from .temporary import is_own
 from .topics import leave_out
 from .wildcard import WildcardSubscription
 
+ATTACH_EFFORT = 5
+
 
 # -- links --------------------------------------------------------------------------------------------------------------------------
 def attach(shard: Shard, command: Attach) -> None:
@@ -39,6 +41,7 @@ def attach(shard: Shard, command: Attach) -> None:
         forget_unused(shard, command.address)
         shard.batch.outputs.append(Refused(command.peer, command.token, refusal, detail, command.link))
         return
+    shard.effort += ATTACH_EFFORT
     subscription = _subscription(shard, peer, command) if is_topic(command.address) else _queue(shard, command)
     destination = subscription.destination
     link = Link(
@@ -257,6 +260,7 @@ def end(shard: Shard, subscription: Subscription) -> None:
 def _end(shard: Shard, subscription: Subscription) -> None:
     destination = subscription.destination
     destination.idle_since = shard.now
+    shard.effort += MEMBER_EFFORT + sum([len(cursor.ready) for cursor in subscription.order])
     leave_out(shard)
     give_back_octets(subscription)
     for cursor in subscription.order:

@@ -24,7 +24,11 @@ def publish(shard: Shard, destination: Destination, message: Message) -> bool:
     message.sequence = shard.sequence + 1
     message.destination = destination.number
     routes = destination.routes
-    groups = routes.takers(Properties(shard, message)) if routes.filtered else list(routes.groups.values())
+    if routes.filtered:
+        groups = routes.takers(Properties(shard, message))
+        shard.effort += routes.effort
+    else:
+        groups = list(routes.groups.values())
     durables = takers = 0
     for group in groups:
         durables += group.durables

@@ -164,6 +164,7 @@ def _commit(shard: Shard, transaction: Transaction) -> None:
         else:
             for message in held:
                 give_up(shard, subscription, message, outcome)
+    shard.effort += 2 * len(transaction.sends)
     address, refusal, destination = "", None, None
     for send in transaction.sends:
         if send.address != address:

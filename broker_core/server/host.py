@@ -13,6 +13,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Coroutine, Sequence
 from functools import partial
+from math import inf
 from typing import Any, Protocol
 
 from broker_core.engine import Engine
@@ -36,6 +37,14 @@ OPEN_OCTETS_MAX = 4 << 20
 OPEN_SENDS_MAX = 5_000
 OPEN_OTHERS_MAX = 20_000
 """Commands that are no sends. Their receipts wait, too, and a header has up to 16 KiB: 320 MiB of them while a commit stalls."""
+OPEN_EFFORT_MAX = 20_000
+"""Microseconds: what selectors leave out, and what members of patterns begin and end with, costs the flush as much again."""
+SLICE_EFFORT = 10_000
+"""Of one peer's commands at a time, in microseconds: so long others wait for it, and for one command more."""
+SLICE_COMMANDS = 5_000
+"""As many take about as long."""
+SLICE_HELD = 100
+"""While sends wait for disk space."""
 PROOF_POLL_SECONDS = 0.05
 
 Done = tuple[Effects, "list[asyncio.Future[None]]"]
@@ -87,6 +96,7 @@ class Host:
         self._open_octets = 0
         self._open_sends = 0
         self._open_others = 0
+        self._open_effort = 0
         self._held = HeldSends(self.discard_body, partial(places, engine.shard))
         self._stopping = False
         self._flushed: list[asyncio.Future[None]] = []
@@ -107,19 +117,45 @@ class Host:
             commands = self._held.hold(commands)
         elif self._held:
             commands = [*self._held.release(), *commands]
-        apply, now = self._engine.apply, self._clock.now()
+        self._apply(commands, inf)
+
+    def submit_slice(self, commands: Sequence[Command]) -> Sequence[Command]:
+        """The same for no longer than others may wait. Returns what is left; it is to be submitted before anything else of its peer."""
+        if self._space.low or self._held:
+            self.submit(commands[:SLICE_HELD])
+            return commands[SLICE_HELD:]
+        if len(commands) > SLICE_COMMANDS:
+            return [*self._apply(commands[:SLICE_COMMANDS], SLICE_EFFORT), *commands[SLICE_COMMANDS:]]
+        return self._apply(commands, SLICE_EFFORT)
+
+    def _apply(self, commands: Sequence[Command], most: float) -> Sequence[Command]:
+        """Returns those that were too many."""
+        apply, now, shard = self._engine.apply, self._clock.now(), self._engine.shard
+        shard.effort = octets = sends = 0
+        left = iter(commands)
         try:
-            for command in commands:
+            for command in left:
                 if command.__class__ is Send:
-                    self._open_octets += command.message.size
-                    self._open_sends += 1
-                else:
-                    self._open_others += 1
+                    octets += command.message.size
+                    sends += 1
                 apply(command, now)
+                if shard.effort > most:
+                    break
         except Exception as error:
             self.fail(error)  # the engine is broken: a callback's exception, which asyncio would only log, must end the node
             raise
+        rest = list(left)
+        self._open_octets += octets
+        self._open_sends += sends
+        self._open_others += len(commands) - len(rest) - sends
+        self._open_effort += shard.effort
         self._wanted.set()
+        return rest
+
+    @property
+    def effort(self) -> int:
+        """Of the last commands that were submitted, about, in microseconds, beside what every command takes."""
+        return self._engine.shard.effort
 
     def discard_body(self, body: int) -> None:
         """Delete a large body whose message never came here."""
@@ -137,7 +173,8 @@ class Host:
     @property
     def congested(self) -> bool:
         """The open batch is large enough: whoever sends should not be read from until `resume`."""
-        return self._open_octets > OPEN_OCTETS_MAX or self._open_sends > OPEN_SENDS_MAX or self._open_others > OPEN_OTHERS_MAX
+        sent = self._open_octets > OPEN_OCTETS_MAX or self._open_sends > OPEN_SENDS_MAX
+        return sent or self._open_others > OPEN_OTHERS_MAX or self._open_effort > OPEN_EFFORT_MAX
 
     @property
     def space_low(self) -> bool:
@@ -200,7 +237,7 @@ class Host:
                 self.submit(())
             effects = self._engine.flush(self._clock.now(), report=self._reporter.is_due(), space_low=self._space.low)
             self._reporter.begin(effects)
-            self._open_octets = self._open_sends = self._open_others = 0
+            self._open_octets = self._open_sends = self._open_others = self._open_effort = 0
             if self._waiting:
                 for peer in [peer for peer in self._waiting if not self._held.octets(peer)]:
                     self._waiting.pop(peer).resume()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Sequence
 from contextlib import aclosing
 from typing import Any, cast
 
@@ -15,6 +16,7 @@ from broker_core.stomp.login import Login
 from broker_core.store import BodyMissing
 
 from .auth import REFUSED
+from .backlog import Backlog
 from .intake import Intake
 from .large_bodies import OutgoingBodies
 from .listening import Node
@@ -29,6 +31,8 @@ CLOSE_SECONDS = 10.0
 UNREAD_OCTETS_MAX = 4 << 20
 """Receipts that wait behind a full send buffer. Beyond, the peer is not read from: it would make us keep ever more of them. More than the
 receipts of 65,535 ACKs, the largest prefetch, so that a client that reads and acknowledges in turn always gets on."""
+COMMAND_EFFORT = 2
+"""Microseconds that every command takes."""
 RECEIPT_OCTETS = 24
 """A RECEIPT frame without its receipt-id's value."""
 
@@ -45,7 +49,8 @@ class StompPeer(asyncio.Protocol):
         self._account = ""
         """Its login is right; empty: not known yet."""
         self._timer: asyncio.TimerHandle | None = None
-        self._intake = Intake(node, self._connection, self._log_in, self._submit, self._worked_off)
+        self._backlog = Backlog(self._parse, self._submit, lambda: not self._intake.busy, lambda: not self._congested, self._after_turn)
+        self._intake = Intake(node, self._connection, self._log_in, self._backlog.append, self._worked_off)
         self._outgoing = OutgoingBodies(node.store, self._number)
         self._streaming: asyncio.Task[None] | None = None
         self._writable = asyncio.Event()
@@ -78,31 +83,67 @@ class StompPeer(asyncio.Protocol):
         self._arm()
 
     def data_received(self, data: bytes) -> None:
-        events = self._connection.receive_data(data, self._node.clock.now())
+        if self._backlog:
+            self._backlog.read(data)
+        else:
+            self._parse(data)
+        self._flush()
+        self._regulate()
+
+    def _parse(self, data: bytes) -> int:
+        """About how long it took, in microseconds."""
+        connection = self._connection
+        events = connection.receive_data(data, self._node.clock.now())
+        effort = connection.effort
+        if connection.unfinished:
+            self._backlog.parse_more()
         if events:
             kinds = set(map(type, events))
             if self._intake.busy or self._intake.amid_body or Login in kinds or BodyPart in kinds:
-                self._intake.take(events)
+                if self._transport is None:
+                    self._backlog.forget_octets()  # nobody waits for a login, and a large body ends with its connection
+                else:
+                    self._intake.take(events)
             else:
-                self._submit(cast("list[Command]", events))
-        self._flush()
-        self._regulate()
+                effort += self._submit(cast("list[Command]", events))
+        return effort
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._transport = None
         self._node.dismiss(self)
         self._node.host.leave(self._number)
-        self._node.sessions.end(self, self._account)
-        self._node.client_ids.release(self._client_id, self)
+        if self._intake.busy:  # what it has not done is given up, and what comes behind it
+            self._backlog.forget_octets()
         self._intake.cancel()
         for work in (self._streaming, self._timer, self._severing):
             if work is not None:
                 work.cancel()
         self._outgoing.clear()
-        self._tell_lost()
-        self._lost.set()
+        self._congested = False
         reason = self._connection.close_reason or (str(exc) if exc else "closed")
         log.debug("Connection %d from %s ended: %s", self._number, self._remote, reason)
+        if self._connection.wants_close or not self._backlog:
+            self._end()
+            return
+        # What it asked for before it went is done, but nothing is delivered to it any more.
+        self._node.host.submit([Stop(self._number)])
+        self._backlog.put_back(self._outgoing.release())
+
+    def _end(self) -> None:
+        """Of a connection that is lost, when everything that it asked for is done."""
+        self._node.sessions.end(self, self._account)
+        self._node.client_ids.release(self._client_id, self)
+        self._tell_lost()
+        self._lost.set()
+
+    def _after_turn(self) -> None:
+        """The backlog has done its part for now."""
+        if self._transport is None:
+            if self._connection.wants_close or not self._backlog:
+                self._end()
+            return
+        self._flush()
+        self._regulate()
 
     def pause_writing(self) -> None:
         self._writable.clear()
@@ -122,17 +163,24 @@ class StompPeer(asyncio.Protocol):
             self._node.host.submit([Stop(self._number) if stopped else Start(self._number)])
 
     # -- to the engine ------------------------------------------------------------------------------------------------------------------
-    def _submit(self, commands: list[Command]) -> None:
+    def _submit(self, commands: Sequence[Command]) -> int:
+        """As much as others may wait for; the rest later. About how long it took, in microseconds."""
+        if self._backlog.has_commands:
+            self._backlog.append(commands)
+            return 0
         host = self._node.host
-        if self._streaming is not None:
+        if self._streaming is not None and self._transport is not None:
             commands = self._outgoing.hold(commands)
-        host.submit(commands)
+        left = host.submit_slice(commands)
+        if left:
+            self._backlog.put_back(left)
         held = host.held_octets(self._number)
         if held and self._connection.subscribed:
             self._limit_held(held)
-        elif (held or host.congested) and not self._congested:
+        elif (held or host.congested) and not self._congested and self._transport is not None:
             self._congested = True
             host.wait_for_flush(self._number, self)
+        return host.effort + COMMAND_EFFORT * (len(commands) - len(left))
 
     def _limit_held(self, octets: int) -> None:
         """A connection with subscriptions is read on, for its ACKs; its sends may wait for disk space up to a limit (R20)."""
@@ -142,6 +190,7 @@ class StompPeer(asyncio.Protocol):
 
     def resume(self) -> None:
         self._congested = False
+        self._backlog.go_on()
         self._regulate()
 
     def _regulate(self) -> None:
@@ -149,7 +198,7 @@ class StompPeer(asyncio.Protocol):
         transport = self._transport
         if transport is None or transport.is_closing():
             return
-        waiting = self._held or self._congested or self._intake.busy or self._unread > UNREAD_OCTETS_MAX
+        waiting = bool(self._backlog) or self._held or self._congested or self._intake.busy or self._unread > UNREAD_OCTETS_MAX
         if self._streaming is not None:
             waiting = waiting or self._outgoing.is_full
         reading = not (waiting or self._connection.wants_pause)
@@ -161,6 +210,9 @@ class StompPeer(asyncio.Protocol):
                 transport.pause_reading()
 
     def _worked_off(self) -> None:
+        if self._connection.unfinished:  # what came with the login
+            self._backlog.parse_more()
+        self._backlog.go_on()
         self._flush()
         self._regulate()
 
@@ -227,6 +279,8 @@ class StompPeer(asyncio.Protocol):
     def _tell_lost(self) -> None:
         """The engine's PeerLost, once."""
         lost = self._connection.receive_eof(self._node.clock.now())
+        for body in self._backlog.drop():
+            self._node.host.discard_body(body)
         if lost:
             self._node.host.submit([*self._outgoing.release(), *cast("list[Command]", lost)])
 
@@ -252,7 +306,7 @@ class StompPeer(asyncio.Protocol):
         finally:
             self._streaming = None
             if self._transport is not None:
-                self._submit(self._outgoing.release())
+                self._backlog.put_back(self._outgoing.release())
             self._stop_or_start()
         self._worked_off()
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import Enum
+from itertools import islice
 
 from broker_core.engine.commands import Begin, Command, CreateTemporary, End, Open, PeerLost, Send, Sync, Transacted
 from broker_core.engine.effects import Browsed, Confirmed, Delivered, Detached, Outcome, Output, Refused
@@ -28,6 +29,14 @@ from .unconfirmed import Unconfirmed
 
 CONNECTING = frozenset(("CONNECT", "STOMP"))
 CONNECTED_COMMANDS = CLIENT_COMMANDS - CONNECTING
+EFFORT_MAX = 10_000
+"""Of one call, in microseconds, and of one frame more; the node has other clients."""
+FRAMES_MAX = 1_000
+"""Of one call, whatever they are: a microsecond or two each."""
+SECTION_EFFORT = 8
+"""Of a header section that is read for itself."""
+PARENTHESIS_EFFORT = 10
+"""Of one in a selector, besides a microsecond for each octet of it."""
 
 
 class Phase(Enum):
@@ -59,6 +68,10 @@ class Connection:
         self.close_reason = ""
         """A sentence for the log, without secrets."""
         self.version = "1.0"
+        self.unfinished = False
+        """There are frames left that took too long for one call: `receive_data` is to be called again, if only with nothing."""
+        self.effort = 0
+        """What was parsed last took about so long, in microseconds, beside what every frame takes."""
         self.listening = True
         """To be set False while the listener does not read for reasons of its own: the peer's silence is then not counted."""
         self._peer = peer
@@ -225,12 +238,13 @@ class Connection:
     # -- frames -------------------------------------------------------------------------------------------------------------------------
     def _read(self, data: bytes) -> list[Event]:
         """Parse and map. SEND is mapped here without a call, it is the hot path; its section was prepared when it first came."""
+        self.effort = 0
         commands: list[Event] = []
         append, peer, parser, unconfirmed = commands.append, self._peer, self._parser, self._unconfirmed.sizes.append
         unconfirmed_octets = 0
         events = parser.events(data)
         try:
-            for section, receipt, body in events:
+            for section, receipt, body in islice(events, FRAMES_MAX):
                 prepared = section.prepared
                 if prepared is not None:
                     address, header, octets, replies = prepared
@@ -253,11 +267,16 @@ class Connection:
                     self._frame(section, commands)
                     if self._phase is not Phase.OPEN:
                         break
+                    if self.effort > EFFORT_MAX:
+                        break
         except NoCommonVersion as malformed:
             self._error("unsupported protocol version", malformed.sentence, None, f"version:{','.join(VERSIONS)}\n")
         except Malformed as malformed:
             self._fail(malformed.sentence, malformed.receipt)
         finally:
+            self.unfinished = self._phase is Phase.OPEN and not parser.exhausted
+            if self.unfinished:
+                self.effort += FRAMES_MAX
             events.close()
             self._unconfirmed.octets += unconfirmed_octets
             if self._phase is Phase.LEAVING or self._phase is Phase.CLOSED:
@@ -270,12 +289,14 @@ class Connection:
 
     def _prepare(self, headers: dict[str, str], lines: bytes | None) -> tuple[str, Header, int, str]:
         """What the parser keeps with a header section of SEND."""
+        self.effort += SECTION_EFFORT
         address, header, replies = outgoing(headers, lines, self._handshake.client_id, self._temporaries)
         return address, header, len(header.octets), replies
 
     def _frame(self, section: Section, commands: list[Event]) -> None:
         """Any frame but SEND and the plain ACK. Raises Malformed with the receipt that the frame asked for."""
         command, headers = section.command, section.headers
+        self.effort += SECTION_EFFORT
         receipt = headers.get("receipt")
         wire = None if receipt is None or command in CONNECTING else escape(receipt, self.version).encode()
         token = None if wire is None else Receipt(wire)
@@ -283,11 +304,15 @@ class Connection:
             if command in CONNECTING:
                 self._connect(headers, commands)
             elif command == "SUBSCRIBE":
+                selector = headers.get("selector", "")
+                self.effort += len(selector) + PARENTHESIS_EFFORT * selector.count("(")
                 commands.append(self._subscriptions.subscribe(headers, token))
             elif command == "UNSUBSCRIBE":
                 commands += self._subscriptions.unsubscribe(headers, wire)
             elif command in ("ACK", "NACK"):
                 self._subscriptions.settle(command, headers, token, commands)
+                self.effort += self._subscriptions.effort
+                self._subscriptions.effort = 0
             elif command == "DISCONNECT":
                 commands += self._subscriptions.close_all()
                 commands.append(Sync(self._peer, Farewell(wire)))

@@ -27,6 +27,7 @@ The peer's mistakes raise Malformed; the parser must not be used after that.
 from __future__ import annotations
 
 import re
+from collections import deque
 from collections.abc import Generator, Iterable
 
 from .escaping import escape
@@ -54,6 +55,8 @@ class Parser:
     def __init__(self, limits: Limits, commands: frozenset[str], prepare: Prepare | None = None) -> None:
         self.body_octets = 0
         """Octets of the body under way; at the end of a large one, its length, until the next event."""
+        self.exhausted = True
+        """All that was received has been looked at: nobody closed the generator before its end."""
         self._limits = limits
         self._large = min(limits.large_body_octets, limits.body_octets_max)
         self._sections = Sections(limits, commands, prepare)
@@ -62,6 +65,8 @@ class Parser:
         self._receipt: bytes | None = None
         self._length = -1
         self._body = bytearray()
+        self._ready: deque[Event] = deque()
+        """Of a body that came in several chunks: complete, and not given yet."""
         self._likeness: Likeness | None = None
         # How the SEND section that came twice in a row began up to its receipt's value, how it went on, what it was and its length.
         # Matches no frame at first.
@@ -94,6 +99,7 @@ class Parser:
     def discard(self) -> None:
         """Forget everything held; the parser is not used any more."""
         self._kept = b""
+        self._ready.clear()
         self._section = self._receipt = None
         self._body = bytearray()
         self._expected = b"\0", b"", None, -1
@@ -113,10 +119,13 @@ class Parser:
         whole = sections.whole.get
         may_send = "SEND" in sections.commands
         acks_by_id = sections.version == "1.2" and "ACK" in sections.commands
+        self.exhausted = False
         try:
+            if self._ready:
+                yield from self._give()
             if self._section is not None:
-                ready, position = self._take_body(buffer, 0)
-                yield from ready
+                position = self._take_body(buffer, 0)
+                yield from self._give()
             while position < size:
                 section = receipt = None
                 if startswith(before, position):
@@ -201,16 +210,23 @@ class Parser:
                         yield section, receipt, buffer[start:stop]
                         continue
                 self._section, self._receipt, self._length, self.body_octets = section, receipt, length, 0
-                ready, position = self._take_body(buffer, start)
-                yield from ready
+                position = self._take_body(buffer, start)
+                yield from self._give()
+            self.exhausted = True
         finally:
             self._kept = buffer[position:]
             self._expected = before, after, expected, expected_length
             self._last = last, last_length
 
     # -- bodies -------------------------------------------------------------------------------------------------------------------------
-    def _take_body(self, buffer: bytes, start: int) -> tuple[list[Event], int]:
-        """Take what `buffer` has of the body under way; the events that this completes, and where the next frame starts."""
+    def _give(self) -> Generator[Event, None, None]:
+        """What is ready; what nobody takes now is given first the next time."""
+        ready = self._ready
+        while ready:
+            yield ready.popleft()
+
+    def _take_body(self, buffer: bytes, start: int) -> int:
+        """Take what `buffer` has of the body under way; where the next frame starts. What this completes is ready."""
         section, limits, size = self._section, self._limits, len(buffer)
         assert section is not None
         stop = start + self._length - self.body_octets if self._length >= 0 else buffer.find(b"\0", start)
@@ -222,7 +238,7 @@ class Parser:
         self.body_octets += stop - start
         self._body += memoryview(buffer)[start:stop]
         self._check_body(section)
-        ready: list[Event] = []
+        ready = self._ready
         large = self._large
         if self._length > large or self.body_octets > large:
             while len(self._body) > large or (ended and self._body):
@@ -235,8 +251,8 @@ class Parser:
             ready.append((section, self._receipt, None if body is None else bytes(body)))
             self._body = bytearray()
             self._section = self._receipt = None
-            return ready, stop + 1
-        return ready, size
+            return stop + 1
+        return size
 
     def _check_body(self, section: Section) -> None:
         if section.command not in WITH_BODY:

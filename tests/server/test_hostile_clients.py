@@ -10,6 +10,8 @@ import pytest
 from broker_core.engine import Limits
 from broker_core.engine.destination import Settings
 from broker_core.engine.invariants import check
+from broker_core.server import backlog, host
+from broker_core.stomp import connection
 from broker_core.stomp.frames import serialise
 from broker_core.stomp.limits import Limits as StompLimits
 from tests.stomp.plausible import Talk, mutated
@@ -64,9 +66,13 @@ class Hostile:
                 self._talk.hears(int(headers["subscription"]), headers.get("ack", "").encode(), wire.split(b"\n")[1].partition(b":")[2])
 
 
+@pytest.mark.parametrize("slices", ["large", "small"])
 @pytest.mark.parametrize("seed", range(25))
-def test_no_clients_bring_a_node_down(run: Run, seed: int) -> None:
+def test_no_clients_bring_a_node_down(run: Run, monkeypatch: pytest.MonkeyPatch, seed: int, slices: str) -> None:
     chance = random.Random(seed)
+    if slices == "small":
+        for module, name in ((host, "SLICE_EFFORT"), (backlog, "TURN_EFFORT"), (connection, "EFFORT_MAX"), (connection, "FRAMES_MAX")):
+            monkeypatch.setattr(module, name, chance.randrange(1, 50))
 
     async def story() -> None:
         broker = Broker()
