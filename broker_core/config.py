@@ -103,7 +103,7 @@ class BrokerConfig:
     body_memory_octets_max: int = _number(128 * MIB, 8 * MIB, 64 * GIB)
     """Octets of message bodies in the node's memory; beyond it stored bodies are forgotten and read again, volatile ones spill (R19)."""
     auto_create_queues: bool = field(default=True, metadata={"variable": ""})
-    """A queue that a client names comes into being. Without it an operator creates every queue."""
+    """A queue or topic that a client names comes into being. Without it operators create all of them."""
     destinations_max: int = _number(50_000, 10, 10_000_000)
     """Destinations of all kinds together; clients and operators create no more. About 4 KiB of memory each: 200 MiB."""
     subscriptions_max: int = _number(50_000, 10, 10_000_000)

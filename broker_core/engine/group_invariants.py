@@ -33,13 +33,13 @@ def check_groups(shard: Shard, subscription: Subscription) -> int:
             assert is_eligible(link), f"group {key} of {address} is owned by link {link.number}, which may not be served"
             assert key in owners.owned_by(link), f"link {link.number} does not know that it owns group {key} of {address}"
     assert sum(len(links) for links in owned.values()) == sum(len(owners.owned_by(link)) for link in subscription.links.values())
-    _check_aside(shard, subscription)
+    _check_aside(subscription)
     if subscription not in shard.unserved and not subscription.returning:
         _check_turns(shard, subscription)
     return len(names)
 
 
-def _check_aside(shard: Shard, subscription: Subscription) -> None:
+def _check_aside(subscription: Subscription) -> None:
     """Whatever is set aside is so for one link that is there, within bounds."""
     owners = subscription.owners
     assert owners is not None

@@ -155,7 +155,6 @@ def _check_octets(destination: Destination, known: int, complete: bool) -> None:
     assert destination.depth or not octets, f"{address} is empty and is said to hold {octets} octets"
 
 
-# -- subscriptions ------------------------------------------------------------------------------------------------------------------
 # -- reads, segments, timers ----------------------------------------------------------------------------------------------------------
 def _check_reading(shard: Shard, cursor: Cursor) -> None:
     """A read that is on its way is known, and one that is needed is on its way."""

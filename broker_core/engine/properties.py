@@ -28,12 +28,14 @@ class Properties(dict[str, Value]):
 
     @property
     def decoded(self) -> Mapping[str, Value]:
-        """The sender's, and what the broker added: consumers of dead messages may choose by reason and origin."""
+        """The sender's, and what the broker added: consumers of dead messages may choose by reason and origin. A hyphen is a minus in a selector, so what
+        the broker names with one has an underscore here."""
         if self._decoded is None:
             header = self.message.header
             self._decoded = self.shard.decode(header)
             if header.annotations:
-                self._decoded = {**self._decoded, **json.loads(header.annotations)}
+                added = json.loads(header.annotations)
+                self._decoded = {**self._decoded, **{name.replace("-", "_"): value for name, value in added.items()}}
         return self._decoded
 
     def __missing__(self, name: str) -> Value:

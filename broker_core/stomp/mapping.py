@@ -247,7 +247,7 @@ def subscribing(headers: dict[str, str], limits: Limits, client_id: str, tempora
     if not on_topic:
         return Subscribe(address, destination, acknowledge, credit, wanted=wanted, exclusive=exclusive, priority=priority)
     name, durable = subscription_name(headers)
-    shared = flag(headers, "shared")
+    shared = flag(headers, "shared") or (durable and not client_id and not any(header in headers for header in DURABLE_NAMES))
     if shared and not name:
         raise Malformed(f"a shared subscription needs a name: header {DURABLE_NAMES[0]}, or subscription-name for one that is not durable")
     if name and not durable and not shared:
@@ -264,7 +264,8 @@ def _pattern(destination: str) -> str:
 
 
 def subscription_name(headers: dict[str, str]) -> tuple[str, bool]:
-    """The name of the subscription and whether it is durable. With RabbitMQ's `durable:true` alone the id names it."""
+    """The name of the subscription and whether it is durable. With RabbitMQ's `durable:true` alone the id names it; as there
+    it is nobody's in particular if the connection has no client identifier: whoever names it shares it."""
     for header in DURABLE_NAMES:
         if header in headers:
             if not 0 < len(headers[header]) <= NAME_MAX:

@@ -27,16 +27,19 @@ def compare(
     figure: Callable[[dict[str, Any]], float],
     unit: str = "msg/s",
     lower_is_better: bool = False,
+    of_peer: dict[str, object] | None = None,
 ) -> list[Row]:
+    """`of_peer`: what the peer does instead."""
     notes: list[str] = []
     real = True
 
     def measure(broker: Service | RabbitMQ) -> float:
         nonlocal real
         # The peer may deliver a message twice (RabbitMQ 3.10 does now and then when each is acknowledged singly); ours may not.
-        chosen = options | (header_of(broker) if assured else {}) | ({"exact": 0} if isinstance(broker, RabbitMQ) else {})
-        if broker is not bench.ours:
-            return figure(bench.timed(broker, **chosen))
+        if isinstance(broker, RabbitMQ):
+            asked = options if of_peer is None else of_peer
+            return figure(bench.timed(broker, **asked | (header_of(broker) if assured else {}) | {"exact": 0}))
+        chosen = options | (header_of(broker) if assured else {})
         report, durability = bench.measured(lambda: bench.timed(broker, **chosen))
         if assured:
             real = real and durability.flushes >= durability.commits > 0

@@ -215,6 +215,7 @@ def test_what_cannot_be_created_is_refused_to_senders_and_subscribers_alike(addr
 def test_where_destinations_are_not_created_automatically_a_missing_one_is_refused() -> None:
     bench = Bench(auto_create=False)
     assert bench.refused(bench.send("a")) == [Refusal.NO_SUCH_DESTINATION]
+    assert bench.refused(bench.send("a", address="topic/prices")) == [Refusal.NO_SUCH_DESTINATION]
 
 
 def test_clients_create_no_more_destinations_than_there_may_be_and_use_those_that_exist() -> None:

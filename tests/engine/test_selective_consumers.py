@@ -182,6 +182,8 @@ def test_a_dead_message_may_be_chosen_by_what_the_broker_says_of_it() -> None:
         b.apply(c.Detach(1, 1))
     assert b.attach(1, address=DEAD, wanted=wants("JMS_SUN_DMQ_UNDELIVERED_REASON = 'EXPIRED'")) == []
     assert b.attach(2, address=DEAD, wanted=wants("JMS_SUN_DMQ_UNDELIVERED_COMMENT LIKE '%rejected%'")) == ["queue/a", "queue/b"]
+    b.apply(c.Detach(1, 2))
+    assert b.attach(3, address=DEAD, wanted=wants("original_destination = 'queue/b'")) == ["queue/b"]
 
 
 # -- what it costs ----------------------------------------------------------------------------------------------------------------------

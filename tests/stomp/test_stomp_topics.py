@@ -23,7 +23,7 @@ def subscribe(client: Client, headers: bytes) -> Attach:
         (b"durable-subscription-name:d\n", "d", True, False),
         (b"activemq.subscriptionName:d\n", "d", True, False),
         (b"durable-subscriber-name:d\n", "d", True, False),
-        (b"durable:true\nauto-delete:false\n", "0", True, False),
+        (b"durable:true\nauto-delete:false\n", "0", True, True),
         (b"durable-subscription-name:d\nshared:true\n", "d", True, True),
         (b"subscription-name:v\nshared:true\n", "v", False, True),
     ],

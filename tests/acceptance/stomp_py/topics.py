@@ -93,10 +93,29 @@ def a_durable_subscription_in_the_words_of_artemis(port, topic):
 
 
 def a_durable_subscription_in_the_words_of_rabbitmq(port, topic):
-    """durable:true; the id names it."""
-    client = _come_and_go(port, topic, "a", durable="true", **{"auto-delete": "false"})
-    assert client.bodies(1) == ["a"]
+    """durable:true; the id names it, the connection has no client identifier; two share it; UNSUBSCRIBE with the same headers ends it."""
+    words = {"durable": "true", "auto-delete": "false"}
+    link = f"id of {topic}"
+    client = Client(port)
+    client.listen(topic, link=link, **words)
     client.close()
+    publisher = Client(port)
+    publisher.send(topic, "a")
+    client, other = Client(port), Client(port)
+    client.listen(topic, ack="auto", link=link, **words)
+    assert client.bodies(1) == ["a"]
+    other.listen(topic, ack="auto", link=link, **words)
+    for text in "bcde":
+        publisher.send(topic, text)
+    assert sorted(client.bodies(2) + other.bodies(2)) == ["b", "c", "d", "e"]
+    other.close()
+    client.confirmed(client.connection.unsubscribe, link, **words)
+    publisher.send(topic, "f")
+    client.listen(topic, ack="auto", link=link, **words)
+    client.none()
+    client.confirmed(client.connection.unsubscribe, link, **words)
+    client.close()
+    publisher.close()
 
 
 def the_same_name_of_another_client_is_another_subscription(port, topic):
