@@ -10,7 +10,7 @@ TESTS := $(VENV)/.tests-$(call HASH,requirements.txt tests/requirements.txt)
 PYTEST_OPTIONS ?=
 SEEDS ?= 2000
 
-.PHONY: help run node test verify style bench torture simulate
+.PHONY: help run node test verify style bench torture simulate matrix
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -37,6 +37,9 @@ simulate: $(TESTS) ## seeded histories of engine, STOMP and a faulty store (SEED
 
 torture: $(TESTS) ## kill node and database under load, again and again; nothing confirmed may be lost
 	$(BIN)/python -m tests.acceptance.torture
+
+matrix: $(TESTS) ## what becomes of a message: delivery modes x destinations x ways to fail, over real processes, compared with what is promised
+	$(BIN)/python -m tests.acceptance.matrix
 
 bench: $(TESTS) ## measure; the figures of docs/benchmarks.md
 	$(BIN)/python -m tests.bench

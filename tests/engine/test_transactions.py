@@ -10,7 +10,7 @@ from broker_core.engine import commands as c
 from broker_core.engine.effects import Outcome, Output
 from broker_core.engine.message import Encoding, Header, Message
 from broker_core.engine.refusal import Refusal
-from tests.engine.rig import ASSURED, DEAD, EXPRESS, QUEUE, Bench
+from tests.engine.rig import ASSURED, BEST_EFFORT, DEAD, EXPRESS, QUEUE, RELIABLE, Bench
 
 TX = b"tx"
 OTHER = "queue/other"
@@ -54,6 +54,57 @@ def test_nothing_is_seen_before_the_commit_and_all_of_it_in_one_commit_of_the_st
     commits = b.engine.shard.commit_number
     assert sorted(b.bodies(end(b))) == ["a", "b", "c"]
     assert b.engine.shard.commit_number == commits + 1
+
+
+LEVELS = {"queue/best-effort": BEST_EFFORT, "queue/express": EXPRESS, "queue/reliable": RELIABLE, "queue/assured": ASSURED}
+
+
+def send_at_every_level(b: Bench) -> None:
+    for address, level in LEVELS.items():
+        send(b, "m", address=address, level=level)
+
+
+def test_whatever_their_levels_its_messages_appear_together() -> None:
+    b = Bench()
+    begin(b)
+    send_at_every_level(b)
+    assert not any(address in b.engine.shard.destinations for address in LEVELS)
+    end(b)
+    assert [b.depth(address) for address in LEVELS] == [1, 1, 1, 1]
+
+
+@pytest.mark.parametrize("commit", [False, True], ids=["aborted", "refused"])
+def test_whatever_their_levels_they_are_rolled_back_together(commit: bool) -> None:
+    b = Bench()
+    begin(b)
+    send_at_every_level(b)
+    if commit:
+        settle(b, 1)  # of no subscription: the commit cannot be done
+    end(b, commit)
+    assert not any(address in b.engine.shard.destinations for address in LEVELS)
+
+
+def test_best_effort_that_finds_no_memory_at_the_commit_is_lost_alone() -> None:
+    b = Bench(memory_octets=10_000)
+    b.send("fills the memory", level=EXPRESS, size=7_495)
+    begin(b)
+    send_at_every_level(b)
+    assert b.confirmed(end(b)) == ["ended"]
+    assert [b.depth(address) for address in LEVELS] == [0, 1, 1, 1]
+
+
+def test_what_a_crash_at_the_commit_leaves_is_all_that_is_stored_or_none() -> None:
+    """The levels that outlive a node (checklist items 111 to 113) do so together."""
+    b = Bench()
+    begin(b)
+    send_at_every_level(b)
+    b.start()
+    assert not any(address in b.engine.shard.destinations for address in LEVELS)
+    begin(b)
+    send_at_every_level(b)
+    end(b)
+    b.start()
+    assert [b.depth(address) for address in LEVELS] == [0, 0, 1, 1]
 
 
 def test_acknowledgements_count_at_the_commit() -> None:
@@ -114,6 +165,21 @@ def test_what_a_transaction_acknowledged_is_nobody_elses_meanwhile() -> None:
     assert b.depth() == 1
     assert b.confirmed(end(b)) == ["ended"]
     assert b.depth() == 0
+
+
+@pytest.mark.parametrize("commit", [True, False], ids=["committed", "aborted"])
+def test_what_a_transaction_acknowledged_does_not_expire_under_it(commit: bool) -> None:
+    b = Bench()
+    b.attach(credit=1)
+    b.send("acknowledged", "delivered then", "waiting", expires=b.now + 1_000)
+    begin(b)
+    settle(b, 1)
+    b.passes(2_000)
+    b.control("expire")
+    assert (b.depth(), b.depth(DEAD)) == (2, 1), "what nobody had is dead"
+    end(b, commit)
+    b.passes(1)
+    assert (b.depth(), b.depth(DEAD)) == (1, 1 if commit else 2)
 
 
 def test_a_consumer_may_close_before_its_transaction_commits() -> None:
