@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import ssl
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -28,6 +29,12 @@ def face(request: pytest.FixtureRequest) -> Face:
 def broker() -> Iterator[ListeningBroker]:
     with ListeningBroker() as listening:
         yield listening
+
+
+@pytest.fixture
+async def connection(face: Face, broker: ListeningBroker) -> AsyncIterator[Any]:
+    async with face.connection(broker) as connection:
+        yield connection
 
 
 @pytest.fixture(scope="module")

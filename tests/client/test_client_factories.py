@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ssl
 import warnings
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -13,24 +12,10 @@ import pytest
 from broker_core.client import AcknowledgeMode, ConnectionFactory, IllegalStateException, JMSException, Profile, Reliability
 from tests.client.driving import A, connect
 from tests.client.listening import SECONDS, ListeningBroker, messages
-from tests.support.certificates import certificate
 from tests.support.service import free_ports
 
 
 # -- TLS ------------------------------------------------------------------------------------------------------------------------------
-@pytest.fixture(scope="module")
-def pair(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
-    return certificate(tmp_path_factory.mktemp("tls"))
-
-
-@pytest.fixture
-def encrypted(pair: tuple[Path, Path]) -> Iterator[ListeningBroker]:
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(*pair)
-    with ListeningBroker(context) as listening:
-        yield listening
-
-
 def test_everything_works_over_tls(encrypted: ListeningBroker, pair: tuple[Path, Path]) -> None:
     context = ssl.create_default_context(cafile=str(pair[0]))
     with connect(encrypted, ssl_context=context) as connection:
