@@ -72,10 +72,11 @@ class ListeningBroker:
 
     def drops(self) -> None:
         """The connection is gone."""
-        assert self._connection is not None
+        dropped = self._connection  # when it is shut down, the next may be there before this goes on
+        assert dropped is not None
         with contextlib.suppress(OSError):
-            self._connection.shutdown(socket.SHUT_RDWR)
-        self._connection.close()
+            dropped.shutdown(socket.SHUT_RDWR)
+        dropped.close()
 
     def stops_listening(self) -> None:
         with contextlib.suppress(OSError):
