@@ -104,3 +104,28 @@ def test_a_stopped_node_is_replaced_and_falls_silent(alone: Service) -> None:
                     os.kill(pid, signal.SIGCONT)
             old.expect_closed(15)
         find_all(standby.stomp_port)
+
+
+def test_after_a_kill_one_exclusive_consumer_leads_again_and_the_next_follows_in_order(alone: Service) -> None:
+    """What was not acknowledged comes to whoever subscribes first after the failure, in order; when that one goes, to the other."""
+    exclusive = {"id": "0", "destination": "/queue/exclusive", "ack": "client-individual", "exclusive": "true"}
+    leader, follower = Connection(alone.stomp_port), Connection(alone.stomp_port)
+    for connection in (leader, follower):
+        connection.confirmed("SUBSCRIBE", exclusive)
+    for number in range(20):
+        leader.confirmed("SEND", {"destination": exclusive["destination"], "persistent": "true"}, b"%d" % number)
+    for frame in [leader.expect("MESSAGE") for _ in range(20)][:5]:
+        leader.confirmed("ACK", {"id": frame.headers["ack"]})
+    alone.kill("node")
+    for connection in (leader, follower):
+        connection.close()
+    follower, leader = (reconnect(alone.stomp_port, STARTED_SECONDS_MAX) for _ in range(2))
+    for connection in (follower, leader):
+        connection.confirmed("SUBSCRIBE", exclusive)
+    again = [follower.expect("MESSAGE") for _ in range(15)]
+    assert [(int(frame.body), frame.headers["redelivered"]) for frame in again] == [(number, "true") for number in range(5, 20)]
+    follower.confirmed("ACK", {"id": again[0].headers["ack"]})
+    assert leader.receive(0.2) is None
+    follower.close()
+    assert [int(leader.expect("MESSAGE").body) for _ in range(14)] == list(range(6, 20))
+    leader.close()
