@@ -8,12 +8,19 @@ import os
 import sys
 import time
 from collections import Counter
+from collections.abc import Mapping
 
-from .world import Verdict, run_seed
+from .climates import climate_of
+from .world import MUST_HAPPEN, SEEDS_FOR_ALL, Verdict, run_seed
 
 
 def verdict_of(seed: int) -> Verdict:
     return run_seed(seed)[0]
+
+
+def missing(total: Mapping[str, int], seeds: int) -> list[str]:
+    """What should have happened in so many seeds and has not."""
+    return [what for what in MUST_HAPPEN if not total.get(what)] if seeds >= SEEDS_FOR_ALL else []
 
 
 def tell(seed: int) -> int:
@@ -22,7 +29,7 @@ def tell(seed: int) -> int:
         print(event)
     print(verdict.where)
     print(dict(sorted(verdict.counts.items())))
-    print(f"seed {seed}: {verdict.problem or 'every promise was kept'} (trace {verdict.trace})")
+    print(f"seed {seed}, {climate_of(seed).name}: {verdict.problem or 'every promise was kept'} (trace {verdict.trace})")
     return 1 if verdict.problem else 0
 
 
@@ -35,11 +42,16 @@ def play(first: int, seeds: int) -> int:
             total += verdict.counts
             if verdict.problem:
                 broken.append(verdict)
-                print(f"seed {verdict.seed}: {verdict.problem}", flush=True)
+                print(f"seed {verdict.seed}, {climate_of(verdict.seed).name}: {verdict.problem}", flush=True)
     took = time.monotonic() - began
     print(", ".join(f"{count} {what}" for what, count in sorted(total.items())))
     print(f"{seeds} seeds in {took:.1f} s ({seeds / took:.2f} a second), {total['commands']} commands, {len(broken)} broken")
-    return 1 if broken else 0
+    absent = missing(total, seeds)
+    if seeds < SEEDS_FOR_ALL:
+        print(f"whether everything that is dangerous has happened is not looked at: it takes {SEEDS_FOR_ALL} seeds")
+    else:
+        print(f"what is dangerous and has not happened: {', '.join(absent) or 'nothing'}")
+    return 1 if broken or absent else 0
 
 
 def main() -> int:

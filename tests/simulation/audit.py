@@ -9,6 +9,8 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 DEAD = "queue/mq.sys.dmq"
+CLOSED = "g0"
+"""The message group that is closed now and then, by any session: what was set aside for its owner then may be overtaken by what has another."""
 BEST_EFFORT, RELIABLE, ASSURED = 0, 3, 4
 CLOCK_LAG_MS = 2
 """The engine counts whole milliseconds, and begins a term with one."""
@@ -54,6 +56,9 @@ class Known:
     """It went to a consumer that never acknowledges: when it is settled only the broker knows."""
     nacks: int = 0
     nacks_confirmed: int = 0
+    rejected: set[str] = field(default_factory=set)
+    """Where it was refused never to be delivered again."""
+    rejection_confirmed: set[str] = field(default_factory=set)
     within: Transaction | None = None
     delay: int = 0
     due: int = 0
@@ -158,6 +163,7 @@ class Auditor:
         if address == DEAD:
             self._check_dead(message, headers, now)
             return
+        self._require(address not in message.rejection_confirmed, f"{uid} came back to {address}, its rejection was confirmed")
         self._require(DEAD not in message.seen or bool(message.owed), f"{uid} came from {address} after it had died")
         self._require(message.nacks_confirmed <= self._maximum, f"{uid} failed {message.nacks_confirmed} times and came again from {address}")
 
@@ -168,14 +174,16 @@ class Auditor:
             self._require(0 < message.expires <= now, f"{uid} is said to have expired at {now}, it expires at {message.expires}")
         elif reason == "UNDELIVERABLE":
             count = int(headers["JMS_SUN_DMQ_DELIVERY_COUNT"])
-            self._require(count == self._maximum + 1, f"{uid} died after {count} failures")
+            of_failures = count == self._maximum + 1
+            rejected = bool(message.rejected) and count <= self._maximum
+            self._require(of_failures or rejected, f"{uid} died after {count} failures, it was rejected at {message.rejected}")
             self._require(message.nacks >= count, f"{uid} died after {count} failures, it was refused {message.nacks} times")
         else:
             raise Broken(f"{uid} is dead for the reason {reason!r}")
         self._require(message.address not in message.ack_confirmed, f"{uid} was acknowledged and is dead all the same")
 
     def _check_order(self, message: Known, at: Subscription) -> None:
-        if message.repeated:
+        if message.repeated or message.group == CLOSED:
             return
         key = (message.session, message.address, message.priority, message.stored, message.delay, message.group)
         before = at.orders.get(key, -1)
@@ -211,6 +219,16 @@ class Auditor:
         for message in messages:
             message.nacks += at.address != DEAD
             at.outstanding.pop(message.uid, None)
+
+    def rejects(self, at: Subscription, messages: Iterable[Known]) -> None:
+        """It is dead at once; nothing dies twice, so that a dead one is over."""
+        for message in messages:
+            (message.acked if at.address == DEAD else message.rejected).add(at.place)
+            at.outstanding.pop(message.uid, None)
+
+    def rejection_confirmed(self, at: Subscription, messages: Iterable[Known]) -> None:
+        for message in messages:
+            (message.ack_confirmed if at.address == DEAD else message.rejection_confirmed).add(at.place)
 
     def settlement_confirmed(self, at: Subscription, messages: Iterable[Known], *, accepted: bool) -> None:
         for message in messages:
@@ -254,7 +272,7 @@ class Auditor:
         """From now on the messages known so far, of this address, of lower levels than `below`, may be lost or come again. Of the dead
         message queue: those that may have died."""
         for message in self.known.values():
-            here = address in (None, message.address) or (address == DEAD and (message.expires or message.nacks > self._maximum))
+            here = address in (None, message.address) or (address == DEAD and (message.expires or message.rejected or message.nacks > self._maximum))
             if message.level < below and here:
                 message.excused = message.excused or why
 
@@ -280,12 +298,13 @@ class Auditor:
             promised = message.confirmed or (message.stored and bool(message.seen))
             if not promised or message.excused or message.level == BEST_EFFORT:
                 continue
+            dead = DEAD in message.seen | message.acked
+            self._require(dead or not message.rejection_confirmed, f"{message.uid} was rejected at {message.rejection_confirmed} and is not dead")
             if message.owed:
-                missing = [place for place in message.owed if place not in message.acked]
-                dead = bool(message.expires) and DEAD in message.seen | message.acked
-                self._require(dead or not missing, f"{message.uid} (level {message.level}) never came to {missing}")
+                missing = [place for place in message.owed if not (place in message.acked or (dead and (message.expires or place in message.rejected)))]
+                self._require(not missing, f"{message.uid} (level {message.level}) never came to {missing}")
                 continue
             ended = bool(message.acked)
             self._require(ended, f"{message.uid} (level {message.level}, to {message.address}, expires {message.expires}) is lost")
             if message.address not in message.acked:
-                self._require(DEAD in message.seen | message.acked, f"{message.uid} ended nowhere")
+                self._require(dead, f"{message.uid} ended nowhere")

@@ -52,15 +52,16 @@ class Client:
 
     async def _play(self, session: Session) -> None:
         """Until the session has had enough, or the broker."""
-        random = self.random
-        produces, consumes = random.choice(((True, False), (True, False), (True, True), (False, True), (False, True)))
+        random, climate = self.random, self.world.climate
+        manner = random.random()
+        produces, consumes = manner < climate.producers + 0.2, manner > climate.producers
         steps = random.randrange(10, 120)
         while steps and not session.closed and not self.stopping:
             await asyncio.sleep(random.random() * 0.006)
             if not session.connected:
                 continue
             steps -= 1
-            if session.transaction is None and random.random() < 0.05:
+            if session.transaction is None and random.random() < climate.transactions:
                 session.begin()
             if consumes:
                 self._consume(session)
@@ -71,44 +72,44 @@ class Client:
 
     # -- producing ------------------------------------------------------------------------------------------------------------------------
     def _produce(self, session: Session) -> None:
-        random = self.random
+        random, climate = self.random, self.world.climate
         if random.random() < 0.6:
             return
-        address = random.choice((*QUEUES, TOPIC) if self.world.founded else QUEUES)
-        volatile = self.world.counts["commands"] % 600 < 150
+        address = random.choice(climate.sends_to if self.world.founded else QUEUES)
+        volatile = self.world.counts["commands"] % 600 < climate.volatile
         level = random.choice((0, 1, 1, 2, 3, 4)) if volatile else random.choice((3, 4, 4))
         priority = random.choice(PRIORITIES)
         for _ in range(random.choice((1, 1, 2, 4, 8))):
             plain = address == TOPIC or session.transaction is not None
-            mark = PLAIN if plain else random.choices((PLAIN, POISON, STICKY), (88, 6, 6))[0]
+            mark = PLAIN if plain else random.choices((PLAIN, POISON, STICKY), (100 - climate.refused - climate.held, climate.refused, climate.held))[0]
             large = not plain and random.random() < (0.01 if level >= RELIABLE else 0.25 if address == "queue/d" else 0.06)
             size = 1100 + random.randrange(900) if large else 40 + random.randrange(260)
             session.send(address, level, priority, self._expires(mark), size, mark, random.random() < 0.8, delay=self._delay())
 
     def _delay(self) -> int:
-        return self.random.choice((3, 20, 60, 60, 150, 400)) if self.random.random() < 0.15 else 0
+        return self.random.choice((3, 20, 60, 60, 150, 400)) if self.random.random() < self.world.climate.delayed else 0
 
     def _expires(self, mark: str) -> int:
         random = self.random
-        if mark != PLAIN or random.random() > 0.12:
+        if mark != PLAIN or random.random() > self.world.climate.expiring:
             return 0
         return self.world.now_ms() + random.choice((-5, 5, 30, 200, 1000))
 
     # -- consuming ------------------------------------------------------------------------------------------------------------------------
     def _consume(self, session: Session) -> None:
-        random = self.random
+        random, climate = self.random, self.world.climate
         open_ones = [name for name, subscription in session.subscriptions.items() if subscription.open]
         if len(open_ones) < 1 or (len(open_ones) < 3 and random.random() < 0.05):
-            address = random.choice((*QUEUES, *QUEUES, DEAD, TOPIC, TOPIC) if self.world.founded else (*QUEUES, DEAD))
+            address = random.choice(climate.consumes if self.world.founded else (*QUEUES, DEAD))
             mode = random.choice(MODES)
             durable = random.choice(list(DURABLES)) if address == TOPIC else ""
-            exclusive, priority = random.random() < (0.5 if address == "queue/b" else 0.05), random.choice((0, 0, 0, 0, 5, -5))
-            selector = random.choice(list(SELECTORS)) if not durable and random.random() < 0.35 else ""
+            exclusive, priority = random.random() < (0.5 if address == "queue/b" else climate.exclusive), random.choice((0, 0, 0, 0, 5, -5))
+            selector = random.choice(list(SELECTORS)) if not durable and random.random() < climate.selective else ""
             how = {"exclusive": exclusive, "priority": priority, "selector": selector}
-            session.subscribe(address, mode, random.choice((1, 2, 5, 10, 50)), durable, **how)
-        elif random.random() < 0.02:
+            session.subscribe(address, mode, random.choice(climate.prefetch), durable, **how)
+        elif random.random() < climate.leaves:
             session.unsubscribe(random.choice(open_ones))
-        if random.random() < 0.02:
+        if random.random() < climate.looks:
             if session.looks:
                 session.look_away(next(iter(session.looks)))
             else:
@@ -123,10 +124,12 @@ class Client:
         mark = message.uid[0]
         if mark == STICKY and subscription.address != DEAD and random.random() < 0.99:
             return
-        session.inbox.remove(entry)
-        certain = subscription.address == TOPIC and message.nacks > 0
-        accepted = certain or random.random() < (0.95 if subscription.address == DEAD else 0.1 if mark == POISON else 0.93)
-        session.settle(subscription, message, headers, accepted=accepted, receipt=random.random() < 0.5)
+        accepted = random.random() < (0.95 if subscription.address == DEAD else 0.1 if mark == POISON else 0.93)
+        final = not accepted and random.random() < self.world.climate.rejected
+        covered = session.covered(subscription, message) if subscription.address == TOPIC else ()
+        if any(known.nacks or known.rejected or (final and known.expires) for known in covered):
+            accepted = final = True  # it dies once: with several subscriptions nobody could tell which of its deaths came
+        session.settle(subscription, message, headers, accepted=accepted, receipt=random.random() < self.world.climate.confirmed, final=final)
 
     # -- leaving --------------------------------------------------------------------------------------------------------------------------
     async def _leave(self, session: Session) -> None:
@@ -134,13 +137,13 @@ class Client:
         if session.closed:
             return
         manner = random.random()
-        if session.connected and (manner < 0.5 or self.stopping):
+        if session.connected and (manner < 1.0 - self.world.climate.cuts or self.stopping):
             session.disconnect()
             for _ in range(1000):
                 if session.closed:
                     return
                 await asyncio.sleep(0.010)
-        session.cut(within_a_frame=manner > 0.8)
+        session.cut(within_a_frame=random.random() < 0.4)
 
 
 class Founder(Client):

@@ -20,8 +20,6 @@ HAVE_PATIENCE = frozenset(
     ("commit", "checkpoint", "drop_segment", "freeze_segment", "compact_segment", "sweep_retained", "discard_scheduled", "trim_duplicates")
 )
 """What the host tries again when there is no room; a read needs none."""
-KILLED_BY_COMMANDS = 6_000
-"""A history has had a kill by then: chance alone leaves it out of one in a hundred."""
 
 
 class Faults:
@@ -39,7 +37,8 @@ class Faults:
             return Fault.CUT
         if method == "drop_segment" and random.randrange(6) == 0:
             return Fault.LOCKED
-        fault = next((fault for fault, one_in in ONE_IN.items() if random.randrange(one_in) == 0), Fault.NONE)
+        likelier = self.world.climate.faults
+        fault = next((fault for fault, one_in in ONE_IN.items() if random.randrange(one_in) < likelier), Fault.NONE)
         if fault is Fault.FULL and method not in HAVE_PATIENCE:
             return Fault.NONE
         if fault is Fault.CRASH:
@@ -51,17 +50,17 @@ class Faults:
 
     # -- kills and requests ---------------------------------------------------------------------------------------------------------------
     async def run(self) -> None:
-        random = self._random
+        random, climate = self._random, self.world.climate
         while True:
             await asyncio.sleep(random.random() * 0.080)
             self._collect()
             choice = random.random()
-            if choice < 0.05 or self._kill_overdue():
+            if random.random() < climate.kills:
                 self._kill()
-            elif choice < 0.40:
-                self._ask("expire")
-            elif choice < 0.45:
+            elif random.random() < climate.purges:
                 self._ask("purge", "queue/d")
+            elif choice < 0.45:
+                self._ask("expire")
             elif choice < 0.48:
                 self._ask("destroy", "queue/d")
             elif choice < 0.52:
@@ -70,10 +69,6 @@ class Faults:
                 self._ask("resume", random.choice(QUEUES))
             elif choice < 0.78:
                 self._ask("reap")
-
-    def _kill_overdue(self) -> bool:
-        counts = self.world.counts
-        return counts["commands"] > KILLED_BY_COMMANDS and not counts["kills"]
 
     def _kill(self) -> None:
         term = self.world.serving()

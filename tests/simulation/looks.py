@@ -39,7 +39,7 @@ class Looks:
         known = [message for message in self._auditor.known.values() if message.address == address]
         there = [m for m in known if m.seen or not m.delay]  # a node may be late
         expected = [m for m in there if m.confirmed and m.level > BEST_EFFORT and not m.acked and not m.excused and address != PURGED]
-        over = frozenset(m.uid for m in known if address in m.ack_confirmed or 0 < m.expires <= now)
+        over = frozenset(m.uid for m in known if address in m.ack_confirmed | m.rejection_confirmed or 0 < m.expires <= now)
         return Look(name, address, expected, over)
 
     def shows(self, look: Look, uid: str, body: bytes, now: int) -> None:
@@ -68,7 +68,7 @@ class Looks:
         look.open = False
         self._counts["browsed to the end"] += 1
         for message in look.expected:
-            unsettled = not message.acked and not message.nacks and not message.excused and not 0 < message.expires <= now
+            unsettled = not (message.acked or message.nacks or message.rejected) and not message.excused and not 0 < message.expires <= now
             if unsettled and message.uid not in look.shown:
                 self._missing.append((look.name, message))
 

@@ -11,7 +11,7 @@ from broker_core.stomp.limits import Limits
 from broker_core.stomp.mapping import DELAYS, DUPLICATE_IDS
 from broker_core.stomp.sections import SERVER_COMMANDS
 
-from .audit import Auditor, Known, Subscription, Transaction
+from .audit import CLOSED, Auditor, Known, Subscription, Transaction
 from .looks import Look, Looks
 from .wire import Wire
 
@@ -122,7 +122,7 @@ class Session:
         headers += [("content-length", str(len(message.body))), ("colour", message.colour)]
         if message.group:
             headers.append(("JMSXGroupID", message.group))
-            headers += [("JMSXGroupSeq", "-1")] if message.order % 11 == 0 else []
+            headers += [("JMSXGroupSeq", "-1")] if message.group == CLOSED and message.order % 2 else []
         if message.expires:
             headers.append(("expires", str(message.expires)))
         if message.delay:
@@ -214,23 +214,32 @@ class Session:
         """UNSUBSCRIBE for good."""
         self._say("UNSUBSCRIBE", [("id", "none"), ("durable-subscription-name", durable), self._asks(then)])
 
-    def settle(self, at: Subscription, message: Known, headers: dict[str, str], *, accepted: bool, receipt: bool) -> None:
-        """ACK or NACK; with ack:client everything before it as well."""
-        settled = [message]
-        if at.mode == "client":
-            uids = list(at.outstanding)
-            settled = [at.outstanding[uid] for uid in uids[: uids.index(message.uid) + 1]]
-            self.inbox = [entry for entry in self.inbox if entry[0] is not at or entry[1] not in settled]
-        within = self.transaction if accepted else None
-        (self._auditor.acks if accepted else self._auditor.nacks)(at, settled)
+    def covered(self, at: Subscription, message: Known) -> list[Known]:
+        """By an ACK or NACK of this message; with ack:client everything before it as well."""
+        uids = list(at.outstanding)
+        return [at.outstanding[uid] for uid in uids[: uids.index(message.uid) + 1]] if at.mode == "client" else [message]
+
+    def settle(
+        self, at: Subscription, message: Known, headers: dict[str, str], *, accepted: bool, receipt: bool, final: bool = False,
+    ) -> None:  # fmt: skip
+        """ACK or NACK, and what is refused need not come again. `final`: what is acknowledged is so at once, outside of the transaction; what is
+        refused never comes again."""
+        settled, auditor = self.covered(at, message), self._auditor
+        self.inbox = [entry for entry in self.inbox if entry[0] is not at or entry[1] not in settled]
+        within = self.transaction if accepted and not final else None
+        (auditor.acks if accepted else auditor.rejects if final else auditor.nacks)(at, settled)
         old = [("message-id", headers["message-id"]), ("subscription", headers["subscription"])]
         named = [("id", headers["ack"])] if self.version == "1.2" else old
         if within is not None:
             within.settled.append((at, settled))
             named.append(("transaction", self._name_of_transaction()))
+        elif receipt and final and not accepted:
+            named.append(self._asks(lambda: auditor.rejection_confirmed(at, settled)))
         elif receipt:
-            named.append(self._asks(lambda: self._auditor.settlement_confirmed(at, settled, accepted=accepted)))
-        self._log(("ack" if accepted else "nack", [m.uid for m in settled]))
+            named.append(self._asks(lambda: auditor.settlement_confirmed(at, settled, accepted=accepted)))
+        if final and not accepted:
+            named.append(("requeue", "false"))
+        self._log(("ack" if accepted else "reject" if final else "nack", [m.uid for m in settled]))
         self._say("ACK" if accepted else "NACK", named)
 
     def disconnect(self) -> None:
@@ -325,5 +334,3 @@ class Session:
         self._replies_are_over()
         for subscription in self.subscriptions.values():
             subscription.open = False
-
-

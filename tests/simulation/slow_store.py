@@ -18,14 +18,13 @@ from broker_core.store.memory import MemoryStore
 
 FAST = 0.002
 SLOW = 0.060
-SLOW_IN = 20
-"""One read in so many is slow: seconds of the answers of others pass meanwhile."""
 KINDS = {PageWanted: "pages", PositionsWanted: "bodies read again", ExpiredWanted: "expiry sweeps", ScheduledWanted: "schedule read"}
 
 
 class SlowStore:
-    def __init__(self, inner: MemoryStore, random: Random, counts: Counter[str]) -> None:
-        self._inner, self._random, self.counts = inner, random, counts
+    def __init__(self, inner: MemoryStore, random: Random, slow_in: int, counts: Counter[str]) -> None:
+        """One read in so many is slow: many answers to others pass meanwhile."""
+        self._inner, self._random, self._slow_in, self.counts = inner, random, slow_in, counts
         self.dead = False
         """The node was killed: nothing of it reaches the database any more."""
         self.calm = False
@@ -37,7 +36,7 @@ class SlowStore:
             await asyncio.get_running_loop().create_future()
 
     def _is_slow(self) -> bool:
-        return self._random.randrange(SLOW_IN) == 0
+        return self._random.randrange(self._slow_in) == 0
 
     async def recover(self) -> Recovered:
         await self._pass()
@@ -59,6 +58,7 @@ class SlowStore:
         counts["failures"] += len(commit.failures)
         counts["scheduled"] += len(commit.scheduled)
         counts["due"] += len(commit.due)
+        counts["delayed in a message group"] += sum(1 for message in commit.scheduled if message.header.group is not None)
         for settled in commit.settled:
             counts[f"settled {settled[4].name}"] += settled[3] - settled[2] + 1  # type: ignore[attr-defined]
 

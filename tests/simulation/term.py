@@ -12,9 +12,9 @@ from typing import Any
 from broker_core.config import BrokerConfig
 from broker_core.engine import Engine, Limits, recover
 from broker_core.engine.commands import Command, Control
-from broker_core.engine.destination import Settings
 from broker_core.engine.effects import Effects
 from broker_core.engine.invariants import check
+from broker_core.engine.settlement import Returning
 from broker_core.server import reporter
 from broker_core.server.clock import Clock
 from broker_core.server.host import Host
@@ -25,7 +25,6 @@ from broker_core.stomp.limits import Limits as StompLimits
 from broker_core.stomp.mapping import decode
 
 from .bodies import Bodies
-from .repeating import NAMES_MAX
 from .slow_store import SlowStore
 from .turns import Turns
 from .wire import Wire
@@ -37,34 +36,6 @@ LOOK_SECONDS = 0.200
 CHECK_EVERY = 5
 """Flushes between two checks of the invariants."""
 
-SETTINGS = Settings(redelivery_max=3, redelivery_delay_ms=4, redelivery_multiplier=2.0, redelivery_delay_max_ms=20)
-LIMITS = Limits(
-    page_rows=4,
-    page_octets=1200,
-    window_rows=8,
-    window_octets=2400,
-    memory_octets=6000,
-    link_octets=2500,
-    link_unsettled=12,
-    segment_rows=32,
-    segment_octets=64 << 10,
-    reap_ms=400,
-    settings=SETTINGS,
-    expiry_rows=4,
-    expiry_steps=5,
-    schedule_ahead_ms=60,
-    schedule_rows=6,
-    schedule_octets=2000,
-    compact_below=0.35,
-    looks=20,
-    deliveries=9,
-    fan_out=2,
-    returns=3,
-    timers=3,
-    duplicate_ids_max=NAMES_MAX,
-    scan_rows=3,
-    scan_positions=8,
-)
 STOMP_LIMITS = StompLimits(large_body_octets=1024, part_octets_max=512, unconfirmed_max=12, unconfirmed_octets_max=6000, sections_max=8)
 
 
@@ -102,17 +73,30 @@ class Watched(Engine):
         self.flushes += 1
         self.bodies.check(self.shard, effects.discarded)
         self.turns.check(effects.outputs)
-        self.counts["replies to who has gone"] += self.shard.sends_to_the_gone - self.gone
-        self.gone = self.shard.sends_to_the_gone
-        self.counts["portions left for later"] += bool(self.shard.handing)
-        self.counts["subscriptions left for later"] += len(self.shard.unserved)
-        self.counts["duplicates dropped"] += self.shard.duplicates.dropped - self.dropped
-        self.dropped = self.shard.duplicates.dropped
+        self._count()
         if self.flushes % CHECK_EVERY == 0:
             check(self)
         if effects.commit is not None:
             self.log(("commit", effects.commit.number, len(effects.commit.messages), effects.commit.settled, len(effects.outputs)))
         return effects
+
+    def _count(self) -> None:
+        shard, counts = self.shard, self.counts
+        counts["replies to who has gone"] += shard.sends_to_the_gone - self.gone
+        self.gone = shard.sends_to_the_gone
+        counts["portions left for later"] += bool(shard.handing)
+        returning = [work._subscription for work in shard.handing if isinstance(work, Returning)]
+        counts["returns left for later"] += len(returning)
+        counts["returns of message groups left for later"] += sum(subscription.owners is not None for subscription in returning)
+        counts["subscriptions left for later"] += len(shard.unserved)
+        counts["duplicates dropped"] += shard.duplicates.dropped - self.dropped
+        self.dropped = shard.duplicates.dropped
+        for lane in shard.keeping:
+            if lane.kept:
+                durable = [cursor.horizon for s in lane.destination.subscriptions if s.durable and (cursor := s.cursors[lane.index]) is not None]
+                behind = [horizon for horizon in durable if horizon <= next(iter(lane.kept))]
+                counts["kept for several"] += len(behind) > 1
+                counts["kept for others than who took it"] += 0 < len(behind) < len(durable)
 
 
 class _Fresh:
@@ -129,8 +113,8 @@ class _Everybody:
 
 
 class Term:
-    def __init__(self, store: SlowStore, clock_ms: int, counts: Counter[str], log: Callable[[object], None]) -> None:
-        self.store, self.counts, self.log = store, counts, log
+    def __init__(self, store: SlowStore, clock_ms: int, limits: Limits, counts: Counter[str], log: Callable[[object], None]) -> None:
+        self.store, self.limits, self.counts, self.log = store, limits, counts, log
         self._clock_ms, self._began = clock_ms, asyncio.get_running_loop().time()
         self.wires: list[Wire] = []
         self.serving = False
@@ -164,7 +148,7 @@ class Term:
 
     async def _recover(self) -> None:
         found = await self.store.recover()
-        self.engine = Watched(recover(found, LIMITS, found.instance, decode), self.counts, self.log)
+        self.engine = Watched(recover(found, self.limits, found.instance, decode), self.counts, self.log)
         clock = Clock(self._clock_ms, self._began)
         clock.not_before(self.engine.shard.now)
         self.space = Space(None, 0)

@@ -7,13 +7,21 @@ import pytest
 from tests.simulation import planted
 from tests.simulation.world import run_seed
 
-SEEDS = 60
+SEEDS = 120
+FOUND = ("Broken:", "AssertionError:", "SegmentMissing:")
+"""A promise that was not kept, or what the store refuses. Anything else may be a bug that does not fit the product any more."""
 
 
 @pytest.mark.parametrize("bug", planted.BUGS, ids=lambda bug: bug.__name__)
 def test_the_planted_bug_is_found(bug: planted.Bug) -> None:
     with planted.planted(bug, blind=True):
-        assert any(run_seed(seed)[0].problem for seed in range(SEEDS))
+        problems = (run_seed(seed)[0].problem for seed in range(SEEDS))
+        assert any(problem.startswith(FOUND) for problem in problems if not _does_not_fit(problem))
+
+
+def _does_not_fit(problem: str) -> bool:
+    assert not problem.startswith(("TypeError", "AttributeError", "NameError")), problem
+    return False
 
 
 def test_the_product_is_whole_again_afterwards() -> None:

@@ -6,29 +6,45 @@ import subprocess
 import sys
 from pathlib import Path
 
-from tests.simulation.world import COMMANDS, MUST_HAPPEN, run_seed
+import pytest
+
+from tests.simulation.__main__ import missing
+from tests.simulation.climates import CLIMATES
+from tests.simulation.world import COMMANDS, MUST_HAPPEN, SEEDS_FOR_ALL, run_seed
 
 REPOSITORY = Path(__file__).resolve().parents[2]
-SEEDS = 100
+SEEDS = 105
 
 
-def test_every_promise_is_kept_in_a_hundred_histories() -> None:
-    command = [sys.executable, "-m", "tests.simulation", "--seeds", str(SEEDS)]
-    played = subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True, timeout=600)
+def play(*arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([sys.executable, "-m", "tests.simulation", *arguments], cwd=REPOSITORY, capture_output=True, text=True, timeout=600)
+
+
+def test_every_promise_is_kept_in_a_hundred_histories_with_everything_dangerous_among_them() -> None:
+    played = play("--seeds", str(SEEDS))
     assert played.returncode == 0, played.stdout + played.stderr
+    assert "what is dangerous and has not happened: nothing" in played.stdout
 
 
-def test_the_same_seed_tells_the_same_history() -> None:
-    first, events = run_seed(3, keep_events=True)
-    again, told_again = run_seed(3, keep_events=True)
+def test_a_run_says_what_has_not_happened_in_it() -> None:
+    happened = dict.fromkeys(MUST_HAPPEN, 1)
+    assert missing(happened, SEEDS_FOR_ALL) == []
+    assert missing(happened | {"kills": 0}, SEEDS_FOR_ALL) == ["kills"]
+    assert missing({}, SEEDS_FOR_ALL) == [*MUST_HAPPEN]
+
+
+def test_a_few_histories_are_not_asked_for_everything_and_say_so() -> None:
+    assert missing({}, SEEDS_FOR_ALL - 1) == []
+    assert "is not looked at" in play("--seeds", "1").stdout
+
+
+@pytest.mark.parametrize("seed", range(len(CLIMATES)), ids=lambda seed: CLIMATES[seed].name)
+def test_the_same_seed_tells_the_same_history(seed: int) -> None:
+    first, events = run_seed(seed, keep_events=True)
+    again, told_again = run_seed(seed, keep_events=True)
     assert first.problem == again.problem == ""
     assert (first.trace, first.counts) == (again.trace, again.counts)
     assert events == told_again
-    assert first.trace != run_seed(4)[0].trace
-
-
-def test_everything_that_is_dangerous_happens_in_one_history() -> None:
-    counts = run_seed(5)[0].counts
-    assert counts["commands"] >= COMMANDS
-    assert [what for what in MUST_HAPPEN if not counts[what]] == []
-    assert counts["commits"] / counts["checkpoints"] < 6
+    assert first.trace != run_seed(seed + len(CLIMATES))[0].trace
+    assert first.counts["commands"] >= COMMANDS
+    assert first.counts["commits"] / first.counts["checkpoints"] < 6

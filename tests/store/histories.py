@@ -14,6 +14,8 @@ from broker_core.store.memory import MemoryDatabase, MemoryStore, no_faults
 from broker_core.store.memory_tables import Chooser
 from tests.simulation import world
 
+COMMANDS = 4_000
+
 
 @dataclass(slots=True, frozen=True)
 class Call:
@@ -46,7 +48,7 @@ def history(seed: int, monkeypatch: pytest.MonkeyPatch) -> list[Call]:
 
     with monkeypatch.context() as patched:
         patched.setattr(world, "MemoryDatabase", Database)
-        verdict, _ = world.run_seed(seed)
+        verdict, _ = world.run_seed(seed, commands=COMMANDS)
     assert verdict.problem == "", verdict.where
     return made
 

@@ -1,0 +1,153 @@
+"""What a history is like: each seed has one of these climates, in turn, so that what is rare in one is frequent in another."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from broker_core.engine import Limits
+from broker_core.engine.destination import Settings
+
+from .audit import DEAD
+from .clients import QUEUES
+from .repeating import NAMES_MAX
+from .session import GROUPED, TOPIC
+
+SETTINGS = Settings(redelivery_max=3, redelivery_delay_ms=4, redelivery_multiplier=2.0, redelivery_delay_max_ms=20)
+LIMITS = Limits(
+    page_rows=4,
+    page_octets=1200,
+    window_rows=8,
+    window_octets=2400,
+    memory_octets=6000,
+    link_octets=2500,
+    link_unsettled=12,
+    segment_rows=32,
+    segment_octets=64 << 10,
+    reap_ms=400,
+    settings=SETTINGS,
+    expiry_rows=4,
+    expiry_steps=5,
+    schedule_ahead_ms=60,
+    schedule_rows=6,
+    schedule_octets=2000,
+    compact_below=0.35,
+    looks=20,
+    deliveries=9,
+    fan_out=2,
+    returns=3,
+    timers=3,
+    duplicate_ids_max=NAMES_MAX,
+    scan_rows=3,
+    scan_positions=8,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Climate:
+    """Probabilities are of a client's step, of a message, or of what an operator does next."""
+
+    name: str
+    limits: Limits = LIMITS
+    sends_to: tuple[str, ...] = (*QUEUES, TOPIC)
+    consumes: tuple[str, ...] = (*QUEUES, *QUEUES, DEAD, TOPIC, TOPIC)
+    producers: float = 0.4
+    """Of sessions that only produce; as many of the others only consume, a fifth of all does both."""
+    volatile: int = 150
+    """Of 600 commands those in which most of what is sent is volatile."""
+    delayed: float = 0.15
+    expiring: float = 0.12
+    refused: int = 6
+    """Of a hundred messages those that are refused whenever they come."""
+    held: int = 6
+    """The same of those that a consumer keeps for long."""
+    rejected: float = 0.15
+    """Of what is refused: never to be delivered again."""
+    confirmed: float = 0.5
+    """Of acknowledgements those that ask for a receipt."""
+    transactions: float = 0.05
+    selective: float = 0.35
+    exclusive: float = 0.05
+    looks: float = 0.04
+    prefetch: tuple[int, ...] = (1, 2, 5, 10, 50)
+    leaves: float = 0.02
+    """Consumers that close at a step."""
+    cuts: float = 0.5
+    """Connections that end without a word."""
+    repeaters: int = 1
+    """Clients that send again what is in doubt."""
+    kills: float = 0.05
+    purges: float = 0.05
+    slow_in: int = 20
+    """Reads of which one takes long."""
+    faults: int = 1
+    """How many times as many faults of the store as in the first climate. Each ends a node, and what it had lost from memory is read again: where there
+    are few, nothing mends what goes wrong in memory."""
+
+
+CLIMATES = (
+    Climate("mixed"),
+    Climate(
+        "topics",
+        replace(LIMITS, memory_octets=16_000, window_octets=1200, deliveries=30),
+        sends_to=(*QUEUES, *(TOPIC,) * 12),
+        consumes=(*QUEUES, DEAD, *(TOPIC,) * 6),
+        producers=0.6,
+        volatile=450,
+        expiring=0.2,
+        leaves=0.08,
+        kills=0.01,
+        faults=0,
+    ),
+    Climate(
+        "groups",
+        replace(LIMITS, memory_octets=20_000, link_octets=5000, link_unsettled=50, returns=1),
+        sends_to=(*QUEUES, *(GROUPED,) * 8),
+        consumes=(*QUEUES, DEAD, TOPIC, *(GROUPED,) * 6),
+        delayed=0.3,
+        selective=0.1,
+        prefetch=(1, 2, 3, 5),
+        leaves=0.06,
+        cuts=0.7,
+        kills=0.01,
+        faults=0,
+    ),
+    Climate("storms", kills=0.15, faults=4, transactions=0.1, repeaters=3),
+    Climate(
+        "depths",
+        replace(LIMITS, page_rows=3, memory_octets=3000, window_rows=4, segment_rows=12, compact_below=0.5),
+        sends_to=(*QUEUES, *("queue/d",) * 3, TOPIC),
+        producers=0.6,
+        volatile=250,
+        delayed=0.05,
+        leaves=0.06,
+        purges=0.10,
+        slow_in=4,
+        kills=0.01,
+        faults=0,
+    ),
+    Climate(
+        "failures",
+        replace(LIMITS, memory_octets=12_000),
+        sends_to=(*QUEUES, TOPIC, TOPIC),
+        refused=40,
+        rejected=0.05,
+        confirmed=0.8,
+        expiring=0.3,
+        transactions=0.1,
+    ),
+    Climate(
+        "choices",
+        replace(LIMITS, scan_rows=2, window_rows=4, page_rows=8, page_octets=4000, memory_octets=20_000),
+        held=20,
+        confirmed=0.9,
+        expiring=0.05,
+        selective=0.7,
+        exclusive=0.3,
+        looks=0.2,
+        kills=0.01,
+    ),
+)
+
+
+def climate_of(seed: int) -> Climate:
+    return CLIMATES[seed % len(CLIMATES)]

@@ -1,0 +1,39 @@
+"""Bugs that the simulator must find: each is one function of the product made wrong, as an honest mistake would."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from tests.simulation import term
+from . import browsers, consumers, delays, durability, names, redelivery, selectors, storage, temporaries, topics, transacting
+from .plant import Bug, Plant
+
+__all__ = ["BUGS", "Bug", "planted"]
+
+BUGS: tuple[Bug, ...] = (
+    *durability.BUGS,
+    *storage.BUGS,
+    *redelivery.BUGS,
+    *topics.BUGS,
+    *consumers.BUGS,
+    *selectors.BUGS,
+    *browsers.BUGS,
+    *temporaries.BUGS,
+    *transacting.BUGS,
+    *delays.BUGS,
+    *names.BUGS,
+)
+
+
+@contextmanager
+def planted(bug: Bug, *, blind: bool) -> Iterator[None]:
+    """With the bug. `blind`: the invariants are not looked at, so that only what clients see can tell."""
+    plant = Plant()
+    bug(plant)
+    if blind:
+        plant.put(term, "check", lambda _engine: None)
+    try:
+        yield
+    finally:
+        plant.pull()
