@@ -1,4 +1,5 @@
-"""Tests from outside run against really running processes. Those that harm nothing share one service; the others start their own."""
+"""Tests from outside run against really running processes. Those that harm nothing share one service, those that kill and restart it another; those
+that need other settings start their own."""
 
 from __future__ import annotations
 
@@ -14,11 +15,26 @@ from tests.support.service import Service
 _numbers = itertools.count(1)
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def service() -> Iterator[Service]:
     """A service that tests share: no test may kill, stop or fill it."""
     with Service() as running:
         yield running
+
+
+@pytest.fixture(scope="package")
+def home() -> Iterator[Service]:
+    with Service() as running:
+        yield running
+
+
+@pytest.fixture
+def mortal(home: Service) -> Service:
+    """A service whose roles a test may kill, and which it may stop; it is started again in the same home for the next one."""
+    if home.process is None or home.process.poll() is not None:
+        home.start()
+    home.await_ready()
+    return home
 
 
 # -- the Python client ----------------------------------------------------------------------------------------------------------------

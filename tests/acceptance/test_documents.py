@@ -12,20 +12,17 @@ from tests.support.clients import Connection
 from tests.support.documents import all_documents
 from tests.support.service import Service
 
-QUEUE = "/queue/documents"
 
-
-def deliver(documents: list[bytes], kills_at_confirmation: list[int], kills_at_acknowledgement: list[int]) -> None:
-    with Service() as service:
-        sender = Sender(documents, kills_at_confirmation)
-        send_all(service, QUEUE, sender)
-        assert sender.kills_left == [], "every planned kill happened"
-        collector = Collector(documents, kills_at_acknowledgement)
-        acknowledge_all(service, QUEUE, len(sender.confirmed), collector)
-        assert collector.kills_left == [], "every planned kill happened"
-        every_document_arrived(sender, collector)
-        the_ledger_accounts_for_each(service, collector)
-        nothing_is_left(service)
+def deliver(service: Service, queue: str, documents: list[bytes], kills_at_confirmation: list[int], kills_at_acknowledgement: list[int]) -> None:
+    sender = Sender(documents, kills_at_confirmation)
+    send_all(service, queue, sender)
+    assert sender.kills_left == [], "every planned kill happened"
+    collector = Collector(documents, kills_at_acknowledgement)
+    acknowledge_all(service, queue, len(sender.confirmed), collector)
+    assert collector.kills_left == [], "every planned kill happened"
+    every_document_arrived(sender, collector)
+    the_ledger_accounts_for_each(service, queue, collector)
+    nothing_is_left(service, queue)
 
 
 def every_document_arrived(sender: Sender, collector: Collector) -> None:
@@ -38,26 +35,26 @@ def every_document_arrived(sender: Sender, collector: Collector) -> None:
     assert collector.arrived <= sender.sent, "nothing arrived that was not sent"
 
 
-def nothing_is_left(service: Service) -> None:
+def nothing_is_left(service: Service, queue: str) -> None:
     with Connection(service.stomp_port) as connection:
-        assert read_all(connection, QUEUE) == [], "the queue is empty"
+        assert read_all(connection, queue) == [], "the queue is empty"
 
 
-def the_ledger_accounts_for_each(service: Service, collector: Collector) -> None:
+def the_ledger_accounts_for_each(service: Service, queue: str, collector: Collector) -> None:
     """As many positions accepted and settled by acknowledgement as messages arrived; none is open, none was settled otherwise."""
     with service.database() as connection:
-        account = ledger.account(connection, QUEUE)
+        account = ledger.account(connection, queue)
     assert account.accepted == len(collector.arrived)
     assert account.settled == {Outcome.ACCEPTED: len(collector.arrived)}
     assert account.open == []
 
 
-def test_two_thousand_documents_survive_two_kills() -> None:
-    deliver(all_documents()[:2000], [700], [900])
+def test_two_thousand_documents_survive_two_kills(mortal: Service) -> None:
+    deliver(mortal, "/queue/documents", all_documents()[:2000], [700], [900])
 
 
 @pytest.mark.slow
-def test_every_document_survives_kills_after_many_a_confirmation_and_acknowledgement() -> None:
+def test_every_document_survives_kills_after_many_a_confirmation_and_acknowledgement(mortal: Service) -> None:
     documents = all_documents()
     assert len(documents) > 20_000
-    deliver(documents, [1, 500, 20_001, 44_444], [1, 1_000, 15_017, 40_000])
+    deliver(mortal, "/queue/documents.all", documents, [1, 500, 20_001, 44_444], [1, 1_000, 15_017, 40_000])

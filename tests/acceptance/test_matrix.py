@@ -12,9 +12,8 @@ from tests.support.service import Service
 
 
 @pytest.fixture(scope="module")
-def found() -> Mapping[Key, str]:
-    with Service() as service:
-        observed = matrix.run(service)
+def found(home: Service) -> Mapping[Key, str]:
+    observed = matrix.run(home)
     print(matrix.table(observed))
     return observed
 

@@ -8,30 +8,13 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
 
-import pytest
 
 from tests.acceptance.reading import read_all
 from tests.support.clients import Connection, ConnectionLost
 from tests.support.service import REPOSITORY, STOP_SECONDS_MAX, Service, await_true, is_running
 
 ROLES = ("postgres", "node", "worker", "beat", "web")
-
-
-@pytest.fixture(scope="module")
-def home() -> Iterator[Service]:
-    with Service() as service:
-        yield service
-
-
-@pytest.fixture
-def own(home: Service) -> Service:
-    """A service that tests may end in whatever way they like; it is started again in the same home for the next one."""
-    if home.process is None or home.process.poll() is not None:
-        home.start()
-    home.await_ready()
-    return home
 
 
 def test_every_role_runs_and_says_so(service: Service) -> None:
@@ -58,12 +41,12 @@ def test_a_second_run_in_the_same_home_is_refused_in_a_sentence(service: Service
     assert service.is_ready()
 
 
-def test_what_dies_is_restarted_and_the_service_is_ready_only_when_it_serves(own: Service) -> None:
+def test_what_dies_is_restarted_and_the_service_is_ready_only_when_it_serves(mortal: Service) -> None:
     for role in reversed(ROLES):
-        before = own.kill(role)
-        await_true(lambda role=role, before=before: own.pid(role) not in (None, before), 60, f"{role} is not restarted")
-        own.await_ready()
-        with Connection(own.stomp_port) as connection:
+        before = mortal.kill(role)
+        await_true(lambda role=role, before=before: mortal.pid(role) not in (None, before), 60, f"{role} is not restarted")
+        mortal.await_ready()
+        with Connection(mortal.stomp_port) as connection:
             connection.confirmed("SEND", {"destination": f"/queue/after.{role}", "persistent": "true"}, b"x")
 
 
@@ -84,46 +67,46 @@ def send_of_each_level(service: Service) -> None:
         connection.disconnect()
 
 
-def test_sigterm_ends_with_status_0_in_time_and_a_restart_finds_what_was_promised(own: Service) -> None:
-    send_of_each_level(own)
-    pids = [own.await_pid(role) for role in ROLES]
+def test_sigterm_ends_with_status_0_in_time_and_a_restart_finds_what_was_promised(mortal: Service) -> None:
+    send_of_each_level(mortal)
+    pids = [mortal.await_pid(role) for role in ROLES]
     began = time.monotonic()
-    assert own.stop() == 0, own.evidence()
+    assert mortal.stop() == 0, mortal.evidence()
     assert time.monotonic() - began < STOP_SECONDS_MAX
     assert [pid for pid in pids if is_running(pid)] == [], "nothing outlives the supervisor"
-    own.start()
-    with Connection(own.stomp_port) as connection:
+    mortal.start()
+    with Connection(mortal.stomp_port) as connection:
         frames = read_all(connection, "/queue/levels")
     assert sorted(frame.body.decode() for frame in frames) == sorted(f"{level}-{number}" for level in KEPT for number in range(OF_EACH))
     assert all(frame.headers.get("redelivered", "false") == "false" for frame in frames), "none of them was ever delivered"
 
 
-def test_sigterm_under_load_loses_nothing_that_it_confirmed(own: Service) -> None:
-    connection, confirmed = Connection(own.stomp_port), []
+def test_sigterm_under_load_loses_nothing_that_it_confirmed(mortal: Service) -> None:
+    connection, confirmed = Connection(mortal.stomp_port), []
     for number in range(5_000):
         connection.send("/queue/load", b"%d" % number, {"receipt": str(number)})
-    assert own.process is not None
-    own.process.send_signal(signal.SIGTERM)
+    assert mortal.process is not None
+    mortal.process.send_signal(signal.SIGTERM)
     with connection, contextlib.suppress(ConnectionLost):
         while (frame := connection.receive(STOP_SECONDS_MAX)) is not None:
             confirmed.append(int(frame.headers["receipt-id"]))
-    assert own.stop() == 0
-    own.start()
-    with Connection(own.stomp_port) as reader:
+    assert mortal.stop() == 0
+    mortal.start()
+    with Connection(mortal.stomp_port) as reader:
         found = [int(frame.body) for frame in read_all(reader, "/queue/load")]
     assert set(confirmed) <= set(found), f"confirmed {len(confirmed)}, found {len(found)}"
     assert len(found) == len(set(found)), "none twice"
 
 
-def test_a_supervisor_that_is_killed_leaves_a_home_that_starts_again(own: Service) -> None:
-    with Connection(own.stomp_port) as connection:
+def test_a_supervisor_that_is_killed_leaves_a_home_that_starts_again(mortal: Service) -> None:
+    with Connection(mortal.stomp_port) as connection:
         connection.confirmed("SEND", {"destination": "/queue/kept", "persistent": "true"}, b"kept")
-    assert own.process is not None
+    assert mortal.process is not None
     for role in ROLES:
-        own.await_pid(role)
-    os.kill(own.process.pid, signal.SIGKILL)
-    own.process.wait()
-    own.start()
-    with Connection(own.stomp_port) as connection:
+        mortal.await_pid(role)
+    os.kill(mortal.process.pid, signal.SIGKILL)
+    mortal.process.wait()
+    mortal.start()
+    with Connection(mortal.stomp_port) as connection:
         connection.subscribe("/queue/kept")
         assert connection.expect("MESSAGE").body == b"kept"

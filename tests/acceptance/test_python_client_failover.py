@@ -42,38 +42,38 @@ class Sender:
         assert not self._thread.is_alive()
 
 
-def test_a_node_that_is_killed_takes_nothing_along_and_clients_go_on() -> None:
-    with Service() as service:
-        factory = ConnectionFactory(
-            address_list=f"127.0.0.1:{service.stomp_port}", reconnect_enabled=True, reconnect_attempts=-1, reconnect_interval=0.1,
-            ping_interval=2,
-        )  # fmt: skip
-        jobs, news = Queue("jobs"), Topic("news")
-        received: list[str] = []
-        heard: list[str] = []
+def test_a_node_that_is_killed_takes_nothing_along_and_clients_go_on(mortal: Service) -> None:
+    service = mortal
+    factory = ConnectionFactory(
+        address_list=f"127.0.0.1:{service.stomp_port}", reconnect_enabled=True, reconnect_attempts=-1, reconnect_interval=0.1,
+        ping_interval=2,
+    )  # fmt: skip
+    jobs, news = Queue("jobs"), Topic("news")
+    received: list[str] = []
+    heard: list[str] = []
 
-        def work(message: Message) -> None:
-            received.append(message.body)
+    def work(message: Message) -> None:
+        received.append(message.body)
 
-        with factory.create_connection() as connection:
-            session = connection.create_session(AcknowledgeMode.AUTO)
-            session.create_consumer(jobs).message_listener = work
-            listening = connection.create_session(AcknowledgeMode.DUPS_OK)
-            listening.create_shared_durable_consumer(news, "archive").message_listener = lambda message: heard.append(message.body)
-            sender = Sender(factory, jobs)
-            for number in range(2):
-                sent = len(sender.confirmed)
-                await_true(lambda sent=sent: len(sender.confirmed) > sent + 200, LONG, "nothing is sent")
-                service.kill("node")
-                with factory.create_connection() as other, other.create_session() as publishing:
-                    publishing.create_producer(news).send(str(number))
-                service.await_ready()
-            time.sleep(0.5)
-            sender.stop()
-            await_true(lambda: set(sender.confirmed) <= set(received), LONG, "something confirmed was lost")
-            await_true(lambda: set(heard) == {"0", "1"}, LONG, "the durable subscription missed something")
-        in_doubt = [each.removesuffix(" CONNECTION_LOST") for each in sender.in_doubt]
-        assert len(in_doubt) <= 2, "one a kill"
-        assert set(received) <= set(sender.confirmed) | set(in_doubt)
-        first = list(dict.fromkeys(received))
-        assert first == sorted(first, key=int), "the order was lost"
+    with factory.create_connection() as connection:
+        session = connection.create_session(AcknowledgeMode.AUTO)
+        session.create_consumer(jobs).message_listener = work
+        listening = connection.create_session(AcknowledgeMode.DUPS_OK)
+        listening.create_shared_durable_consumer(news, "archive").message_listener = lambda message: heard.append(message.body)
+        sender = Sender(factory, jobs)
+        for number in range(2):
+            sent = len(sender.confirmed)
+            await_true(lambda sent=sent: len(sender.confirmed) > sent + 200, LONG, "nothing is sent")
+            service.kill("node")
+            with factory.create_connection() as other, other.create_session() as publishing:
+                publishing.create_producer(news).send(str(number))
+            service.await_ready()
+        time.sleep(0.5)
+        sender.stop()
+        await_true(lambda: set(sender.confirmed) <= set(received), LONG, "something confirmed was lost")
+        await_true(lambda: set(heard) == {"0", "1"}, LONG, "the durable subscription missed something")
+    in_doubt = [each.removesuffix(" CONNECTION_LOST") for each in sender.in_doubt]
+    assert len(in_doubt) <= 2, "one a kill"
+    assert set(received) <= set(sender.confirmed) | set(in_doubt)
+    first = list(dict.fromkeys(received))
+    assert first == sorted(first, key=int), "the order was lost"

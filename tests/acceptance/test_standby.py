@@ -6,7 +6,6 @@ import contextlib
 import os
 import signal
 import time
-from collections.abc import Iterator
 
 import pytest
 
@@ -22,18 +21,11 @@ QUEUE = "/queue/standby"
 BACKLOG = 2_000
 
 
-@pytest.fixture(scope="module")
-def home() -> Iterator[Service]:
-    with Service() as service:
-        yield service
-
-
 @pytest.fixture
-def alone(home: Service) -> Service:
+def alone(mortal: Service) -> Service:
     """It serves, and nobody stands by."""
-    home.await_ready()
-    await_true(lambda: nodes(home) == 1, STARTED_SECONDS_MAX, "another node is still there")
-    return home
+    await_true(lambda: nodes(mortal) == 1, STARTED_SECONDS_MAX, "another node is still there")
+    return mortal
 
 
 def fill(port: int) -> None:
