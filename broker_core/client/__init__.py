@@ -10,7 +10,8 @@
 docs/client.md tells all of it. Names are those of JMS in snake_case; durations are seconds, instants milliseconds since 1970.
 
 Theory of operation: `machine/` is the runtime without sockets, threads or clock and holds every rule of JMS; `driver.py` runs it over a socket
-with one thread a connection; Connection, Session, MessageProducer and MessageConsumer are what applications see of both.
+with one thread a connection; Connection, Session, MessageProducer and MessageConsumer are what applications see of both. What of them does not wait
+is in `faces/`, for asyncio has it too: `aio/` is the other driver.
 """
 
 from .browser import QueueBrowser

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from broker_core.client.aio import Connection, ConnectionFactory
 from tests.client.broker import Cut, byte_by_byte, whole
 from tests.client.faces import Face, Tasks, Threads
 from tests.client.listening import ListeningBroker
@@ -34,6 +35,13 @@ def broker() -> Iterator[ListeningBroker]:
 @pytest.fixture
 async def connection(face: Face, broker: ListeningBroker) -> AsyncIterator[Any]:
     async with face.connection(broker) as connection:
+        yield connection
+
+
+@pytest.fixture
+async def of_tasks(broker: ListeningBroker) -> AsyncIterator[Connection]:
+    """A started connection of asyncio's face."""
+    async with ConnectionFactory(address_list=broker.address).create_connection() as connection:
         yield connection
 
 

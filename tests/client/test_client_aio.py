@@ -1,10 +1,9 @@
-"""What is asyncio's own: calls that are cancelled, many tasks in one session, a loop that ends."""
+"""What is asyncio's own: many tasks in one session, what is awaited or entered, a loop that ends."""
 
 from __future__ import annotations
 
 import asyncio
 import gc
-from collections.abc import AsyncIterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -29,220 +28,19 @@ from tests.client.listening import SECONDS, ListeningBroker
 A = Queue("a")
 
 
-@pytest.fixture
-async def connection(broker: ListeningBroker) -> AsyncIterator[Connection]:
-    async with ConnectionFactory(address_list=broker.address).create_connection() as connection:
-        yield connection
-
-
-async def cancelled(task: asyncio.Task[object]) -> None:
-    task.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await task
-
-
-# -- what is cancelled ----------------------------------------------------------------------------------------------------------------
-async def test_a_receive_that_is_cancelled_while_nothing_comes_leaves_the_next_message_to_the_next(
-    connection: Connection, broker: ListeningBroker
-) -> None:
-    consumer = await connection.create_session().create_consumer(A)
-    receiving = doing(consumer.receive())
-    assert await is_waiting(receiving)
-    await cancelled(receiving)
-    broker.delivers("2", b"x")
-    message = await consumer.receive(SECONDS)
-    assert message is not None and message.body == "x"
-
-
-async def test_a_receive_that_is_cancelled_in_the_same_turn_as_its_message_comes_does_not_take_it(
-    connection: Connection, broker: ListeningBroker
-) -> None:
-    session = connection.create_session()
-    consumer = await session.create_consumer(A)
-    receiving = doing(consumer.receive())
-    assert await is_waiting(receiving)
-    broker.delivers("2", b"x")
-    await becomes(lambda: connection._machine.held == 1 or not receiving.done())
-    session.notify()
-    await cancelled(receiving)
-    message = await consumer.receive(SECONDS)
-    assert message is not None and message.body == "x"
-
-
-async def test_a_message_whose_acknowledgement_was_not_awaited_is_the_next_ones(connection: Connection, broker: ListeningBroker) -> None:
-    """AUTO: the broker believes that it was received, so nobody else gets it."""
-    consumer = await connection.create_session().create_consumer(A)
-    broker.silent_about = ("ACK",)
-    broker.delivers("2", b"x", b"y")
-    receiving = doing(consumer.receive())
-    await told(broker, "ACK")
-    await cancelled(receiving)
-    again = doing(consumer.receive())
-    assert await is_waiting(again)
-    broker.silent_about = ()
-    broker.confirms()
-    assert [(await ends(again)).body, (await consumer.receive(SECONDS)).body] == ["x", "y"]  # type: ignore[union-attr]
-    assert (await told(broker, "ACK")).headers["id"] == "2.2"
-
-
-async def test_a_listener_gets_what_a_cancelled_receive_left(connection: Connection, broker: ListeningBroker) -> None:
-    seen = []
-
-    async def listener(message: Message) -> None:
-        seen.append(message.body)
-
-    consumer = await connection.create_session().create_consumer(A)
-    broker.silent_about = ("ACK",)
-    broker.delivers("2", b"x", b"y")
-    receiving = doing(consumer.receive())
-    await told(broker, "ACK")
-    await cancelled(receiving)
-    broker.silent_about = ()
-    consumer.message_listener = listener
-    assert (await told(broker, "ACK")).headers["id"] == "2.2"
-    assert seen == ["x", "y"]
-
-
-async def test_a_send_that_is_cancelled_while_it_waits_for_the_answer_has_been_sent(connection: Connection, broker: ListeningBroker) -> None:
-    broker.confirming = False
-    producer = connection.create_session().create_producer(A)
-    sending = doing(producer.send("x"))
-    assert (await told(broker, "SEND")).body == b"x"
-    await cancelled(sending)
-    broker.confirming = True
-    broker.confirms()
-    await producer.send("y")
-    assert (await told(broker, "SEND")).body == b"y"
-    assert connection._machine.window.messages == 0
-
-
-async def test_a_send_that_is_cancelled_while_it_waits_for_room_has_not_been_sent(connection: Connection, broker: ListeningBroker) -> None:
-    broker.confirming = False
-    producer = connection.create_session().create_producer(A)
-    first = [doing(producer.send("x")) for _ in range(MESSAGES_MAX)]
-    waiting, last = doing(producer.send("never")), doing(producer.send("last"))
-    await becomes(lambda: broker.frames.qsize() == MESSAGES_MAX)
-    assert await is_waiting(last)
-    await cancelled(waiting)
-    broker.confirming = True
-    broker.confirms()
-    await asyncio.gather(*first, last)
-    await becomes(lambda: broker.frames.qsize() > MESSAGES_MAX)
-    assert [frame.body for frame in list(broker.frames.queue)] == [b"x"] * MESSAGES_MAX + [b"last"]
-
-
-async def test_a_commit_that_is_cancelled_was_said_and_the_session_goes_on(connection: Connection, broker: ListeningBroker) -> None:
-    session = connection.create_session(transacted=True)
-    producer = session.create_producer(A)
-    await producer.send("x")
-    broker.silent_about = ("COMMIT",)
-    committing = doing(session.commit())
-    await told(broker, "COMMIT")
-    await cancelled(committing)
-    broker.silent_about = ()
-    await producer.send("y")
-    await session.commit()
-    assert (await told(broker, "COMMIT")).headers["transaction"] == "1t2"
-
-
-async def test_a_consumer_whose_making_is_cancelled_is_not_made(connection: Connection, broker: ListeningBroker) -> None:
-    session = connection.create_session()
-    broker.silent_about = ("SUBSCRIBE",)
-    making = doing(session.create_consumer(A))
-    subscribed = await told(broker, "SUBSCRIBE")
-    await cancelled(making)
-    assert (await told(broker, "UNSUBSCRIBE")).headers["id"] == subscribed.headers["id"]
-
-
-async def test_a_connection_whose_making_is_cancelled_leaves_nothing(broker: ListeningBroker) -> None:
-    broker.reading.clear()
-    making = doing(ConnectionFactory(address_list=broker.address).create_connection())
-    assert await is_waiting(making)
-    await cancelled(making)
-    await becomes(lambda: len(asyncio.all_tasks()) == 1)
-
-
-async def test_closing_that_is_cancelled_cancels_the_listener_it_waits_for_and_leaves(
-    connection: Connection, broker: ListeningBroker
-) -> None:
-    entered, ended = asyncio.Event(), asyncio.Event()
-
-    async def listener(message: Message) -> None:
-        entered.set()
-        try:
-            await asyncio.Event().wait()
-        finally:
-            ended.set()
-
-    consumer = await connection.create_session().create_consumer(A)
-    consumer.message_listener = listener
-    broker.delivers("2", b"x")
-    await entered.wait()
-    closing = doing(connection.close())
-    assert await is_waiting(closing)
-    await cancelled(closing)
-    await asyncio.wait_for(ended.wait(), SECONDS)
-    await told(broker, "DISCONNECT")
-    assert connection.is_closed
-    with pytest.raises(JMSException):
-        connection.create_session()
-
-
-async def test_closing_a_session_that_is_cancelled_leaves_the_connection_usable(connection: Connection, broker: ListeningBroker) -> None:
-    entered, ended = asyncio.Event(), asyncio.Event()
-
-    async def listener(message: Message) -> None:
-        entered.set()
-        try:
-            await asyncio.Event().wait()
-        finally:
-            ended.set()
-
-    session = connection.create_session()
-    (await session.create_consumer(A)).message_listener = listener
-    broker.delivers("2", b"x")
-    await entered.wait()
-    closing = doing(session.close())
-    assert await is_waiting(closing)
-    await cancelled(closing)
-    await told(broker, "UNSUBSCRIBE")
-    await asyncio.wait_for(ended.wait(), SECONDS)
-    with pytest.raises(IllegalStateException, match="the session is closed"):
-        session.create_producer(A)
-    await connection.create_session().create_producer(A).send("y")
-
-
-async def test_a_listener_in_which_something_was_cancelled_has_failed_and_is_called_again(
-    connection: Connection, broker: ListeningBroker, caplog: pytest.LogCaptureFixture
-) -> None:
-    seen = []
-
-    async def listener(message: Message) -> None:
-        seen.append(message.body)
-        if message.body == "bad":
-            raise asyncio.CancelledError
-
-    (await connection.create_session().create_consumer(A)).message_listener = listener
-    broker.delivers("2", b"bad", b"good")
-    assert (await told(broker, "NACK")).headers["id"] == "2.1"
-    assert (await told(broker, "ACK")).headers["id"] == "2.2"
-    assert seen == ["bad", "good"]
-    assert "something it awaited was cancelled" in caplog.text
-
-
 # -- many tasks -----------------------------------------------------------------------------------------------------------------------
-async def test_many_tasks_send_in_one_session_at_once_and_in_the_order_of_their_calls(connection: Connection, broker: ListeningBroker) -> None:
+async def test_many_tasks_send_in_one_session_at_once_and_in_the_order_of_their_calls(of_tasks: Connection, broker: ListeningBroker) -> None:
     """Each waits for its own answer, so that one fsync of the broker serves many."""
-    producer = connection.create_session().create_producer(A)
+    producer = of_tasks.create_session().create_producer(A)
     count = 2 * MESSAGES_MAX + 500
     await asyncio.gather(*(producer.send(str(number)) for number in range(count)))
     await becomes(lambda: broker.frames.qsize() == count)
     assert [int(frame.body) for frame in list(broker.frames.queue)] == list(range(count))
 
 
-async def test_who_comes_while_others_wait_for_room_comes_after_them(connection: Connection, broker: ListeningBroker) -> None:
+async def test_who_comes_while_others_wait_for_room_comes_after_them(of_tasks: Connection, broker: ListeningBroker) -> None:
     broker.confirming = False
-    producer = connection.create_session().create_producer(A)
+    producer = of_tasks.create_session().create_producer(A)
     newcomers = []
 
     def completed(*_: object) -> None:
@@ -262,15 +60,15 @@ async def test_who_comes_while_others_wait_for_room_comes_after_them(connection:
     assert [frame.body for frame in list(broker.frames.queue)[MESSAGES_MAX:]] == [b"one", b"two", b"three", b"newcomer"]
 
 
-async def test_many_tasks_receive_in_one_session_and_each_message_goes_to_one(connection: Connection, broker: ListeningBroker) -> None:
-    consumer = await connection.create_session().create_consumer(A)
+async def test_many_tasks_receive_in_one_session_and_each_message_goes_to_one(of_tasks: Connection, broker: ListeningBroker) -> None:
+    consumer = await of_tasks.create_session().create_consumer(A)
     receiving = [doing(consumer.receive(SECONDS)) for _ in range(10)]
     broker.delivers("2", *[str(number).encode() for number in range(10)])
     assert sorted([int((await ends(task)).body) for task in receiving]) == list(range(10))
 
 
-async def test_a_task_that_only_sends_lets_others_have_their_turn(connection: Connection) -> None:
-    producer = connection.create_session().create_producer(A)
+async def test_a_task_that_only_sends_lets_others_have_their_turn(of_tasks: Connection) -> None:
+    producer = of_tasks.create_session().create_producer(A)
     turns = 0
 
     async def other() -> None:
@@ -286,8 +84,8 @@ async def test_a_task_that_only_sends_lets_others_have_their_turn(connection: Co
     assert turns >= 10
 
 
-async def test_what_a_broker_does_not_read_is_bounded(connection: Connection, broker: ListeningBroker) -> None:
-    producer = connection.create_session().create_producer(A)
+async def test_what_a_broker_does_not_read_is_bounded(of_tasks: Connection, broker: ListeningBroker) -> None:
+    producer = of_tasks.create_session().create_producer(A)
     broker.reading.clear()
 
     async def send_many() -> None:
@@ -296,15 +94,15 @@ async def test_what_a_broker_does_not_read_is_bounded(connection: Connection, br
 
     sending = doing(send_many())
     await asyncio.sleep(4 * QUIET)
-    link = connection._driver._link
+    link = of_tasks._driver._link
     assert link is not None and not sending.done()
-    assert link._transport.get_write_buffer_size() + connection._machine.out_octets < 2 * UNSENT_OCTETS_MAX + 200_000
+    assert link._transport.get_write_buffer_size() + of_tasks._machine.out_octets < 2 * UNSENT_OCTETS_MAX + 200_000
     broker.reading.set()
     await ends(sending)
 
 
-async def test_waiting_in_vain_leaves_nothing_behind(connection: Connection) -> None:
-    session = connection.create_session()
+async def test_waiting_in_vain_leaves_nothing_behind(of_tasks: Connection) -> None:
+    session = of_tasks.create_session()
     consumer = await session.create_consumer(A)
     for _ in range(20):
         assert await consumer.receive(0.001) is None
@@ -338,8 +136,19 @@ async def test_what_is_opened_is_awaited_or_entered(broker: ListeningBroker) -> 
     await connection.close()
 
 
-async def test_messages_have_no_colour_and_say_who_acknowledges_them(connection: Connection, broker: ListeningBroker) -> None:
-    consumer = await connection.create_session(AcknowledgeMode.CLIENT).create_consumer(A)
+async def test_what_cannot_be_entered_is_closed(broker: ListeningBroker, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def start(connection: Connection) -> None:
+        raise JMSException("it cannot be started")
+
+    monkeypatch.setattr(Connection, "start", start)
+    with pytest.raises(JMSException, match="cannot be started"):
+        async with ConnectionFactory(address_list=broker.address).create_connection():
+            pytest.fail("it was entered")
+    await told(broker, "DISCONNECT")
+
+
+async def test_messages_have_no_colour_and_say_who_acknowledges_them(of_tasks: Connection, broker: ListeningBroker) -> None:
+    consumer = await of_tasks.create_session(AcknowledgeMode.CLIENT).create_consumer(A)
     broker.delivers("2", b"x")
     message = await consumer.receive(SECONDS)
     assert message is not None
@@ -348,8 +157,8 @@ async def test_messages_have_no_colour_and_say_who_acknowledges_them(connection:
             getattr(message, name)()
 
 
-async def test_a_look_that_is_left_ends_with_its_browser(connection: Connection, broker: ListeningBroker) -> None:
-    async with connection.create_session().create_browser(A) as browser:
+async def test_a_look_that_is_left_ends_with_its_browser(of_tasks: Connection, broker: ListeningBroker) -> None:
+    async with of_tasks.create_session().create_browser(A) as browser:
         look = aiter(browser)
         first = doing(anext(look))
         await told(broker, "SUBSCRIBE")

@@ -29,7 +29,11 @@ class Opening(Generic[T]):
 
     async def __aenter__(self) -> T:
         self._opened = await self._coroutine
-        return await self._opened.__aenter__()
+        try:
+            return await self._opened.__aenter__()
+        except BaseException as error:  # nobody else will close it
+            await self._opened.__aexit__(type(error), error, error.__traceback__)
+            raise
 
     async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         await self._opened.__aexit__(kind, error, trace)
