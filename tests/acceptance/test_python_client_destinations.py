@@ -20,7 +20,7 @@ from broker_core.client import (
     TextMessage,
     Topic,
 )
-from tests.acceptance.python_client import QUIET, SOON, crash, factory, fill, texts
+from tests.acceptance.python_client import DUPS_OK, QUIET, SOON, crash, factory, fill, texts
 from tests.support.service import Service, await_true
 
 
@@ -108,7 +108,7 @@ def test_a_browser_shows_what_a_queue_holds_and_leaves_it_there(service: Service
         assert message.body == "0"
         break
     assert [message.body for message in session.create_browser(Queue(f"{orders.name}.nothing"))] == []
-    assert texts(session.create_consumer(orders), 2500) == [str(number) for number in range(2500)]
+    assert texts(connection.create_session(DUPS_OK).create_consumer(orders), 2500) == [str(number) for number in range(2500)]
 
 
 def test_a_browser_chooses_by_a_selector(connection: Connection, orders: Queue) -> None:
