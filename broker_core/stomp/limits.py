@@ -40,6 +40,8 @@ class Limits:
     """Their octets (R20)."""
     subscriber_unconfirmed_factor: int = 16
     """A connection with subscriptions cannot be paused, its ACKs would stay unread: it may go so many times further, then ERROR (R20)."""
+    client_id_max: int = 255
+    """Characters of a client identifier: every message of its sender's is stored with it."""
     connect_ms_max: int = 30_000
     """From the opened socket to CONNECT."""
     heart_beat_ms_min: int = 1000

@@ -78,6 +78,8 @@ class Link:
         self.presettled = browses or acknowledge is Acknowledge.AUTO
         """Its acknowledgements, if any come, mean nothing."""
         self.on_topic = False
+        self.durable_name = ""
+        """Of the durable subscription that it consumes from, if it does."""
         self.closing = False
         """The engine takes back what has not left; not copies for a browser."""
         self.delivered = 0

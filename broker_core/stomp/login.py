@@ -42,6 +42,8 @@ def read_connect(headers: dict[str, str], limits: Limits) -> tuple[str, tuple[in
         if not common:
             raise NoCommonVersion(f"Supported protocol versions are {' '.join(VERSIONS)}")
         version = common[-1]
+    if len(headers.get("client-id", "")) > limits.client_id_max:
+        raise Malformed(f"header client-id must have at most {limits.client_id_max} characters")
     beats = negotiate(headers.get("heart-beat"), limits.heart_beat_ms_min)
     login = Login(headers.get("login", ""), headers.get("passcode", ""), headers.get("host", ""), headers.get("client-id", ""))
     return version, beats, login

@@ -247,7 +247,7 @@ def subscribing(headers: dict[str, str], limits: Limits, client_id: str, tempora
     if not on_topic:
         return Subscribe(address, destination, acknowledge, credit, wanted=wanted, exclusive=exclusive, priority=priority)
     name, durable = subscription_name(headers)
-    shared = flag(headers, "shared") or (durable and not client_id and not any(header in headers for header in DURABLE_NAMES))
+    shared = flag(headers, "shared") or (durable and not client_id and not is_named(headers))
     if shared and not name:
         raise Malformed(f"a shared subscription needs a name: header {DURABLE_NAMES[0]}, or subscription-name for one that is not durable")
     if name and not durable and not shared:
@@ -261,6 +261,11 @@ def _pattern(destination: str) -> str:
     if sentence := problem(address):
         raise Malformed(f"destination {quoted(destination)} is not valid: {sentence}")
     return address
+
+
+def is_named(headers: dict[str, str]) -> bool:
+    """A header for it names a durable subscription."""
+    return any(header in headers for header in DURABLE_NAMES)
 
 
 def subscription_name(headers: dict[str, str]) -> tuple[str, bool]:
@@ -304,9 +309,9 @@ def _prefetch(headers: dict[str, str], limits: Limits) -> int:
     for name, zero in (("prefetch-count", limits.prefetch_max), ("activemq.prefetchSize", 1)):
         value = headers.get(name)
         if value is not None:
-            if not (value.isascii() and value.isdigit() and len(value) <= 18):
+            if not (value.isascii() and value.isdigit()):
                 raise Malformed(f"header {name} is {quoted(value)}, not a number of messages")
-            return min(int(value), limits.prefetch_max) or zero
+            return min(int(value[:18]), limits.prefetch_max) or zero
     return limits.prefetch_default
 
 

@@ -15,7 +15,7 @@ from broker_core.engine.effects import Outcome
 
 from .limits import Limits
 from .link import Holders, Link
-from .mapping import Acknowledge, flag, quoted, subscribing, subscription_name
+from .mapping import Acknowledge, flag, is_named, quoted, subscribing, subscription_name
 from .sections import Malformed, on_wire
 from .temporaries import Temporaries
 from .tokens import Receipt, Unsubscribed
@@ -44,6 +44,7 @@ class Subscriptions:
         self._by_id: dict[tuple[str, str], Link] = {}
         self._by_number: dict[bytes, Link] = {}
         self._by_link: dict[int, Link] = {}
+        self._by_durable_name: dict[str, dict[tuple[str, str], None]] = {}
         self._holders = Holders() if version == "1.0" else None
         self._witnesses: tuple[Link, ...] = ()
         """Of those that are open the ones that know most message-ids as delivered, when they were last looked for."""
@@ -73,7 +74,10 @@ class Subscriptions:
             browses=wanted.browses, holders=self._holders,
         )  # fmt: skip
         link.on_topic = is_topic(wanted.address)
+        link.durable_name = wanted.name if wanted.durable else ""
         self._by_id[key] = self._by_number[b"%d" % number] = self._by_link[wire] = link
+        if link.durable_name:
+            self._by_durable_name.setdefault(link.durable_name, {})[key] = None
         if wanted.browses:
             return Browse(self._peer, wire, wanted.address, token, wanted.wanted)
         return Attach(
@@ -93,13 +97,14 @@ class Subscriptions:
         """With the name of a durable subscription it ends for good, open here or not; else only its consumer closes."""
         link = self._by_id.get(("id", headers.get("id", "")))
         if link is not None and not link.on_topic:
-            return [self._detach(headers, receipt)]  # a queue has nothing to be ended, whatever else is said
+            if is_named(headers):
+                raise Malformed(f"id {quoted(headers['id'])} of UNSUBSCRIBE is of a queue, which has no durable subscription to be ended")
+            return [self._detach(headers, receipt)]
         name, durable = subscription_name(headers)
         if not durable:
             return [self._detach(headers, receipt)]
-        commands: list[Detach | Unsubscribe] = []
-        if ("id", headers.get("id")) in self._by_id:
-            commands.append(self._detach(headers, None))
+        keys = {("id", headers.get("id", "")): None, **self._by_durable_name.get(name, {})}
+        commands: list[Detach | Unsubscribe] = [self._close(key, self._by_id[key], None) for key in keys if key in self._by_id]
         commands.append(Unsubscribe(self._peer, name, None if receipt is None else Receipt(receipt)))
         return commands
 
@@ -122,6 +127,11 @@ class Subscriptions:
     def _close(self, key: tuple[str, str], link: Link, receipt: bytes | None) -> Detach:
         del self._by_id[key]
         del self._by_number[b"%d" % link.number]
+        if link.durable_name:
+            consumers = self._by_durable_name[link.durable_name]
+            del consumers[key]
+            if not consumers:
+                del self._by_durable_name[link.durable_name]
         link.close()
         return Detach(self._peer, link.link, Unsubscribed(link.link, receipt))
 

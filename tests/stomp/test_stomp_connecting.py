@@ -47,6 +47,12 @@ def test_a_malformed_heart_beat_is_refused_naming_it(beat: str, cut: Cut) -> Non
     assert client.error().headers["message"] == f"header heart-beat is '{beat}', not two numbers of milliseconds"
 
 
+def test_a_client_identifier_is_bounded_as_it_is_stored_with_every_message(cut: Cut) -> None:
+    client = Client(cut=cut)
+    client.says(b"CONNECT\naccept-version:1.2\nhost:/\nclient-id:%b\n\n\0" % (b"c" * 256))
+    assert client.error().headers["message"] == "header client-id must have at most 255 characters"
+
+
 def test_a_refused_login_is_told_why_and_never_reaches_the_engine(cut: Cut) -> None:
     client = Client(cut=cut)
     client.says(b"CONNECT\naccept-version:1.2\nhost:/\nlogin:eve\npasscode:x\n\n\0SEND\ndestination:a\n\nx\0")

@@ -101,6 +101,7 @@ def test_a_subscribe_that_the_engine_refuses_is_an_error_with_its_receipt(cut: C
         (b"ack:client\nactivemq.prefetchSize:30\n", 30, False),
         (b"ack:client\nactivemq.prefetchSize:30\nprefetch-count:20\n", 20, False),
         (b"ack:client\nprefetch-count:100000\n", 65535, False),
+        (b"ack:client\nprefetch-count:%b\n" % (b"9" * 30), 65535, False),
         (b"ack:client\nprefetch-count:0\n", 65535, False),
         (b"ack:client\nactivemq.prefetchSize:0\n", 1, False),
         (b"ack:client\ndurable:true\nauto-delete:false\nbrowser:false\nshared:false\n", 1000, False),

@@ -80,6 +80,13 @@ def test_unsubscribing_with_the_name_ends_it_for_good(cut: Cut) -> None:
     assert [frame.headers for frame in client.hears()] == [{"receipt-id": "3"}]
 
 
+def test_a_queues_consumer_has_no_durable_subscription_to_be_ended(cut: Cut) -> None:
+    client = connected(cut)
+    client.subscribes(b"client", b"0", b"/queue/a")
+    client.says(b"UNSUBSCRIBE\nid:0\ndurable-subscription-name:d\n\n\0")
+    assert client.error().headers["message"] == "id '0' of UNSUBSCRIBE is of a queue, which has no durable subscription to be ended"
+
+
 def test_a_subscription_that_is_not_open_here_can_be_ended_too(cut: Cut) -> None:
     (end,) = connected(cut).says(b"UNSUBSCRIBE\nid:0\nactivemq.subscriptionName:d\n\n\0")
     assert end == Unsubscribe(PEER, "d")
@@ -97,7 +104,7 @@ def test_a_subscription_may_mean_all_topics_that_match_a_pattern(pattern: str, c
     client = connected(cut)
     (attach,) = client.says(f"SUBSCRIBE\nid:0\ndestination:/topic/{pattern}\ndurable-subscription-name:d\n\n\0".encode())
     assert (attach.address, attach.name, attach.durable) == (f"topic/{pattern}", "d", True)
-    (detach, end) = client.says(b"UNSUBSCRIBE\nid:0\ndurable-subscription-name:d\n\n\0")
+    (detach, end) = client.says(b"UNSUBSCRIBE\ndurable-subscription-name:d\n\n\0")
     assert (type(detach), type(end)) == (Detach, Unsubscribe)
 
 
