@@ -25,7 +25,7 @@ from .scheduling import next_deadline, place_due, scheduled_loaded
 from .selection import Scan
 from .sending import send
 from .serving import serve
-from .settlement import feed, settle, settle_accepted
+from .settlement import answer, feed, settle, settle_accepted
 from .shard import Batch, Shard
 from .subscribing import attach, close, detach, unsubscribe
 from .temporary import create_temporary, end_temporaries
@@ -198,7 +198,11 @@ def _start(shard: Shard, command: c.Start) -> None:
 
 
 def _sync(shard: Shard, command: c.Sync) -> None:
-    shard.batch.outputs.append(Confirmed(command.peer, command.token))
+    peer, confirmed = shard.peers.get(command.peer), Confirmed(command.peer, command.token)
+    if peer is None:
+        shard.batch.outputs.append(confirmed)
+    else:
+        answer(shard, peer, confirmed)
 
 
 def _peer_lost(shard: Shard, command: c.PeerLost) -> None:

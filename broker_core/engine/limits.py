@@ -68,7 +68,8 @@ class Limits:
     """Pairs of a published message and a subscription with consumers that one batch puts together at once, and so many again that a flush takes
     from what earlier ones left: 0.5 us each."""
     returns: int = 2_000
-    """Deliveries that come back from closed links within one batch; more wait for the flushes, as what is fanned out. 3 us each."""
+    """Deliveries that come back from closed links, aborted transactions and NACKs within one batch; more wait for the flushes, as what is fanned out.
+    3 to 8 us each."""
     timers: int = 5_000
     """That one flush fires, at 2 us each."""
     looks: int = 4_000

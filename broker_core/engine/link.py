@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from .browser import Browser
     from .commands import Send
     from .destination import Destination
-    from .effects import Outcome
+    from .effects import Outcome, Output
     from .refusal import Refusal
     from .selection import Selection
     from .subscription import Subscription
@@ -22,7 +22,21 @@ if TYPE_CHECKING:
 class Peer:
     """A connection that has logged in."""
 
-    __slots__ = ("account", "browsers", "client_id", "deserted", "links", "number", "pins", "session", "stopped", "temporaries", "transactions")
+    __slots__ = (
+        "account",
+        "answers",
+        "browsers",
+        "client_id",
+        "deserted",
+        "links",
+        "number",
+        "pins",
+        "returning",
+        "session",
+        "stopped",
+        "temporaries",
+        "transactions",
+    )
 
     def __init__(self, number: int, account: str, client_id: str, session: str = "") -> None:
         self.number = number
@@ -40,6 +54,10 @@ class Peer:
         """What it made and has not ended, in order of making."""
         self.deserted: dict[Destination, None] = {}
         """Those of them whose consumers have come and gone, the longest deserted first. One that was given messages since may be missing."""
+        self.returning = 0
+        """Of what it gave back by ABORT and NACK, how much comes back portion by portion still."""
+        self.answers: list[Output] = []
+        """Those to be given when that is over."""
         self.stopped = False
         """Its socket is full: deliver nothing."""
 

@@ -8,8 +8,8 @@ from .accounting import discard_body, forget_failures
 from .commands import Settle
 from .cursor import Cursor
 from .dead import bury, expire
-from .effects import Confirmed, Outcome, Refused
-from .link import Link
+from .effects import Confirmed, Outcome, Output, Refused
+from .link import Link, Peer
 from .message import Message, Reliability, StoredBody
 from .pins import is_of_browser
 from .progress import ranges
@@ -32,7 +32,7 @@ def settle(shard: Shard, command: Settle) -> None:
         elif command.token is not None:
             shard.batch.outputs.append(Confirmed(command.peer, command.token))
         return
-    unsettled = link.unsettled
+    unsettled, token = link.unsettled, command.token
     tags = link.tags_upto(command.upto) if command.upto else command.tags
     if len(tags) == 1:
         message = unsettled.pop(tags[0], None)
@@ -41,17 +41,18 @@ def settle(shard: Shard, command: Settle) -> None:
         messages = [unsettled.pop(tag) for tag in tags if tag in unsettled]
     if len(messages) < len(tags) or not messages:
         detail = ", ".join(str(tag) for tag in tags if tag) or str(command.upto)
-        shard.batch.outputs.append(Refused(command.peer, command.token, Refusal.NO_SUCH_DELIVERY, detail, command.link))
-    elif command.token is not None:
-        shard.batch.outputs.append(Confirmed(command.peer, command.token))
+        shard.batch.outputs.append(Refused(command.peer, token, Refusal.NO_SUCH_DELIVERY, detail, command.link))
+        token = None
+    elif token is not None and command.outcome is Outcome.ACCEPTED:
+        shard.batch.outputs.append(Confirmed(command.peer, token))
     if not messages:
         return
     if command.outcome is Outcome.ACCEPTED:
         link.octets -= acknowledge(shard, link.subscription, messages)
     else:
-        for message in messages:
-            link.octets -= message.size
-            give_up(shard, link.subscription, message, command.outcome)
+        _give_up_all(shard, link, messages, command.outcome)
+        if token is not None:
+            answer(shard, link.peer, Confirmed(command.peer, token))
     if link.replenish:
         link.credit += len(messages)
     feed(shard, link)
@@ -138,6 +139,30 @@ def give_up(shard: Shard, subscription: Subscription, message: Message, outcome:
         subscription.supply(cursor.subscription)
 
 
+def _give_up_all(shard: Shard, link: Link, messages: list[Message], outcome: Outcome) -> None:
+    """One after the other, or portion by portion if there are very many."""
+    subscription, batch = link.subscription, shard.batch
+    link.octets -= sum([message.size for message in messages])
+    if len(messages) == 1:
+        give_up(shard, subscription, messages[0], outcome)
+        return
+    if len(messages) <= batch.returns:
+        batch.returns -= len(messages)
+        for message in messages:
+            give_up(shard, subscription, message, outcome)
+        return
+    for message in messages:
+        cursor = subscription.cursor_of(message)
+        assert cursor is not None
+        cursor.reserved[message.position] = message
+    shard.handing.append(Returning(subscription, messages, outcome, link.peer))
+
+
+def answer(shard: Shard, peer: Peer, output: Output) -> None:
+    """Tell the peer that what it asked for is done, when everything that it gave back has come back."""
+    (peer.answers if peer.returning else shard.batch.outputs).append(output)
+
+
 def fail(shard: Shard, cursor: Cursor, message: Message) -> None:
     """One failure more: back after its back-off, or dead when the maximum is reached (R9)."""
     settings = cursor.subscription.destination.settings
@@ -206,11 +231,11 @@ def release_all(shard: Shard, link: Link) -> None:
         batch.returns -= len(held)
 
 
-def give_back(shard: Shard, subscription: Subscription, messages: list[Message], outcome: Outcome) -> None:
-    """What a transaction has reserved, and nobody waits for it to have come back: much of it portion by portion."""
+def give_back(shard: Shard, subscription: Subscription, messages: list[Message], outcome: Outcome, peer: Peer | None) -> None:
+    """What a transaction has reserved: much of it portion by portion. The peer's answers wait for it; None: nobody waits."""
     batch = shard.batch
     if len(messages) > batch.returns:
-        shard.handing.append(Returning(subscription, messages, outcome))
+        shard.handing.append(Returning(subscription, messages, outcome, peer))
         return
     batch.returns -= len(messages)
     for message in messages:
@@ -219,12 +244,16 @@ def give_back(shard: Shard, subscription: Subscription, messages: list[Message],
 
 
 class Returning:
-    """What a link that is gone held, or a transaction, and what was more than one batch has time for. Until it has come back it is reserved, and its
-    subscription is not served: what comes back comes before what was never delivered."""
+    """What a link that is gone held, or a transaction, or what was given up by one NACK, and what was more than one batch has time for. Until it has
+    come back it is reserved, and its subscription is not served: what comes back comes before what was never delivered."""
 
-    __slots__ = ("_messages", "_outcome", "_subscription", "octets")
+    __slots__ = ("_messages", "_outcome", "_peer", "_subscription", "octets")
 
-    def __init__(self, subscription: Subscription, messages: list[Message], outcome: Outcome) -> None:
+    def __init__(self, subscription: Subscription, messages: list[Message], outcome: Outcome, peer: Peer | None = None) -> None:
+        """`peer`: who is told when all of it has come back."""
+        self._peer = peer
+        if peer is not None:
+            peer.returning += 1
         self._subscription = subscription
         self._messages = deque(messages)
         self._outcome = outcome
@@ -242,10 +271,19 @@ class Returning:
             if unreserve(subscription, message):
                 give_up(shard, subscription, message, self._outcome)
         if not self._messages:
+            self._tell(shard)
             subscription.returning -= 1
             if subscription.number in shard.subscriptions:
                 shard.mark(subscription)
         return steps
+
+    def _tell(self, shard: Shard) -> None:
+        peer = self._peer
+        if peer is not None:
+            peer.returning -= 1
+            if not peer.returning:
+                shard.batch.outputs += peer.answers
+                peer.answers = []
 
     @property
     def is_over(self) -> bool:

@@ -13,12 +13,14 @@ from .accounting import discard_body
 from .address import is_temporary
 from .commands import SEND_OCTETS, Begin, End, Send, Settle, Transacted
 from .effects import Confirmed, Outcome, Refused
-from .link import Transaction
+from .link import Peer, Transaction
+from .message import Message
 from .placing import obtain
 from .refusal import Refusal
 from .sending import accept, drop, why_not
-from .settlement import acknowledge, feed, give_back, give_up, unreserve
+from .settlement import acknowledge, answer, feed, give_back, give_up, unreserve
 from .shard import Shard
+from .subscription import Subscription
 
 
 def begin(shard: Shard, command: Begin) -> None:
@@ -117,13 +119,14 @@ def end(shard: Shard, command: End) -> None:
         _refuse(shard, command, Refusal.NO_SUCH_TRANSACTION)
         return
     if not command.commit:
-        roll_back(shard, transaction)
-        _confirm(shard, command)
+        roll_back(shard, transaction, Outcome.FAILED, peer)
+        if command.token is not None:
+            answer(shard, peer, Confirmed(command.peer, command.token))
         return
     refusal, detail = _why_not_commit(shard, transaction)
     if refusal is not None:
-        roll_back(shard, transaction)
-        _refuse(shard, command, refusal, detail)
+        roll_back(shard, transaction, Outcome.FAILED, peer)
+        answer(shard, peer, Refused(command.peer, command.token, refusal, detail))
         return
     _commit(shard, transaction)
     _confirm(shard, command)
@@ -177,20 +180,14 @@ def _commit(shard: Shard, transaction: Transaction) -> None:
             drop(shard, send, refusal)
 
 
-def roll_back(shard: Shard, transaction: Transaction) -> None:
-    """The client is told when what it acknowledged has come back, which counts as failures."""
+def roll_back(shard: Shard, transaction: Transaction, outcome: Outcome, peer: Peer | None = None) -> None:
+    """What it acknowledged comes back, much of it portion by portion. The peer's answers wait for it; None: nobody waits."""
     _forget_sends(shard, transaction)
+    returned: dict[Subscription, list[Message]] = {}
     for subscription, _, messages in transaction.settles:
-        for message in messages:
-            if unreserve(subscription, message):
-                give_up(shard, subscription, message, Outcome.FAILED)
-
-
-def _abandon(shard: Shard, transaction: Transaction, outcome: Outcome) -> None:
-    """Nobody waits for what it acknowledged to have come back."""
-    _forget_sends(shard, transaction)
-    for subscription, _, messages in transaction.settles:
-        give_back(shard, subscription, messages, outcome)
+        returned.setdefault(subscription, []).extend(messages)
+    for subscription, messages in returned.items():
+        give_back(shard, subscription, messages, outcome, peer)
 
 
 def _forget_sends(shard: Shard, transaction: Transaction) -> None:
@@ -202,7 +199,7 @@ def _forget_sends(shard: Shard, transaction: Transaction) -> None:
 def roll_back_all(shard: Shard, transactions: Iterable[Transaction]) -> None:
     """Their peer is gone: that is no failure of the messages."""
     for transaction in transactions:
-        _abandon(shard, transaction, Outcome.RELEASED)
+        roll_back(shard, transaction, Outcome.RELEASED)
 
 
 def time_out(shard: Shard) -> None:
@@ -210,7 +207,7 @@ def time_out(shard: Shard) -> None:
     for peer in shard.peers.values():
         for transaction in peer.transactions.values():
             if transaction.ends_at <= shard.now:
-                _abandon(shard, transaction, Outcome.FAILED)
+                roll_back(shard, transaction, Outcome.FAILED)
                 transaction.sends, transaction.settles, transaction.octets = [], [], 0
 
 

@@ -7,7 +7,7 @@ from itertools import pairwise
 import pytest
 
 from broker_core.engine import commands as c
-from broker_core.engine.effects import Delivered, Effects
+from broker_core.engine.effects import Confirmed, Delivered, Effects, Outcome, Refused
 from broker_core.engine.message import Header, Message
 from broker_core.engine.reads import PageWanted
 from tests.engine.rig import DEAD, EXPRESS, QUEUE, RELIABLE, START, Bench, deliveries, received
@@ -198,6 +198,42 @@ def test_what_a_transaction_held_comes_back_in_portions_when_nobody_waits_for_it
     assert len(reserved) > 5 and max(before - after for before, after in pairwise(reserved)) <= 20
     assert not b.cursor().reserved
     assert b.depth() == 205
+
+
+@pytest.mark.parametrize("how", ["ABORT", "COMMIT that is refused", "NACK", "NACK for good"])
+def test_what_a_client_gives_back_comes_in_portions_and_it_is_told_when_all_of_it_has_come(how: str) -> None:
+    b = holding(200, returns=20, fan_out=80)
+    if "NACK" in how:
+        outcome = Outcome.FAILED if how == "NACK" else Outcome.REJECTED
+        b.apply(c.Settle(2, 1, (), 200, outcome, "given back"))
+    else:
+        b.apply(c.Begin(2, b"t"), c.Transacted(2, b"t", c.Settle(2, 1, (), 200)))
+        if how != "ABORT":
+            b.apply(c.Transacted(2, b"t", c.Settle(2, 1, [1])))
+        b.apply(c.End(2, b"t", how != "ABORT", "given back"))
+    b.apply(c.Sync(2, "farewell"))
+    before, reserved = len(b.effects), [200]
+    b.engine.shard.batch.outputs.clear()
+    while b.engine.shard.handing:
+        assert not [output for each in b.effects[before:] for output in each.outputs if isinstance(output, Confirmed | Refused)]
+        b.flush()
+        reserved.append(len(b.cursor().reserved))
+    assert len(reserved) > 5 and max(earlier - after for earlier, after in pairwise(reserved)) <= 20
+    told = [output.token for output in b.effects[-1].outputs if isinstance(output, Confirmed | Refused)]
+    assert told == ["given back", "farewell"]
+    assert len(b.cursor().failures) == (0 if how == "NACK for good" else 200)
+    until_done(b)
+    assert (b.depth(), b.depth(DEAD)) == ((5, 200) if how == "NACK for good" else (205, 0))
+
+
+def test_a_transaction_of_many_acknowledgements_comes_back_as_one() -> None:
+    b = holding(200, returns=20, fan_out=80)
+    b.apply(c.Begin(2, b"t"), *(c.Transacted(2, b"t", c.Settle(2, 1, [tag])) for tag in range(1, 201)), c.End(2, b"t", False, "a"))
+    assert len(b.engine.shard.handing) == 1
+    before = len(b.effects)
+    until_done(b)
+    came = [output for each in b.effects[before:] for output in each.outputs if isinstance(output, Delivered)]
+    assert [b.body(m) for output in came for m in output.messages] == [f"m{number}" for number in range(200)]
 
 
 def test_while_it_comes_back_other_queues_are_served() -> None:
