@@ -115,6 +115,9 @@ class BrokerConfig:
     """Different patterns of topics subscribed to at once. A new topic is compared with each, at about 1 us: 1 ms."""
     account_subscriptions_max: int = _number(10_000, 1, 10_000_000)
     """Durable subscriptions of one account: five accounts may do so before subscriptions_max is reached."""
+    account_selector_octets_max: int = _number(MIB, 8 * KIB, GIB)
+    """Octets of the selectors' text of one account, of topics' subscriptions and queues' consumers: 40 times as much in memory, 40 MiB, and 30 ms for
+    a message that all of them are asked about."""
     subscription_inactive_days_max: int = _number(0, 0, 36_500)
     """A durable subscription that had no consumer for this long is ended, and what it kept is discarded. 0: it is kept for ever."""
     reap_after_seconds: int = _number(120, 1, 31_536_000)

@@ -20,7 +20,7 @@ from .matching import part, topic_destroyed
 from .message import VOLATILE, Message
 from .placing import create, define, why_no_members
 from .refusal import Refusal
-from .registering import forget
+from .registering import count_selector, forget
 from .scanning import abandon, leave
 from .settlement import feed
 from .shard import Shard
@@ -200,6 +200,7 @@ def destroy(shard: Shard, destination: Destination) -> None:
             shard.batch.outputs.append(Detached(link.peer.number, link.number, Refusal.NO_SUCH_DESTINATION, detail))
             del shard.links[link.number], link.peer.links[link.number], subscription.links[link.number]
             leave(shard, link)
+            count_selector(shard, link.peer.account, -link.selector_octets)
             for message in link.unsettled.values():
                 if message.header.lane >= VOLATILE:
                     discard_body(shard, message)

@@ -50,6 +50,8 @@ class Limits:
     members, of which there are few, count and are not refused."""
     account_subscriptions_max: int = 10_000
     """Durable ones of one account, so that five accounts may do so before the broker is full. Others end with their connections, which are bounded."""
+    account_selector_octets_max: int = 1 << 20
+    """Of the text of one account's selectors, of topics' subscriptions and queues' consumers: 40 MiB of memory, and 30 ms to ask all of them."""
     patterns_max: int = 1_000
     """Different patterns that wildcard subscriptions have. A new topic is compared with each: 1 ms; a new pattern with each topic: 50 ms for 50,000."""
     subscription_inactive_ms: int = 0

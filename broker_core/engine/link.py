@@ -106,6 +106,7 @@ class Link:
         "presettled",
         "priority",
         "replenish",
+        "selector_octets",
         "source",
         "subscription",
         "tag",
@@ -135,6 +136,8 @@ class Link:
         self.exclusive = exclusive
         self.priority = priority
         self.drain = False
+        self.selector_octets = 0
+        """Of the text of its selector, on a queue: they count for its account."""
         self.tag = 0
         """Of the last delivery."""
         self.unsettled: dict[int, Message] = {}

@@ -24,6 +24,7 @@ class Refusal(Enum):
     NO_SUCH_SUBSCRIPTION = "the client has no subscription of this name"
     CLIENT_ID_REQUIRED = "a durable subscription that is not shared belongs to a client: the connection must state its client identifier"
     LINK_IN_USE = "a subscription with this id is open on this connection"
+    TOO_MANY_SELECTORS = "the account has as much text in selectors as may be: end subscriptions with selectors, or shorten them"
     TOO_MANY_BROWSERS = "as many browsers are open as may be: close one first"
     NO_SUCH_LINK = "no subscription with this id is open on this connection"
     NO_SUCH_DELIVERY = "the delivery is not outstanding here: already settled, returned to the queue, or never made"

@@ -23,6 +23,14 @@ def begin(shard: Shard, subscription: Subscription) -> None:
                 shard.batch.settled.append((subscription.number, lane.index, 0, lane.tail - 1, Outcome.EXCLUDED))
 
 
+def count_selector(shard: Shard, account: str, octets: int) -> None:
+    """So many more, or less, of its text are in use."""
+    counts = shard.selector_octets
+    counts[account] += octets
+    if not counts[account]:
+        del counts[account]
+
+
 def definition(subscription: Subscription) -> SubscriptionDefined:
     selector = subscription.wanted.selector
     destination = subscription.destination
@@ -43,6 +51,8 @@ def register(shard: Shard, subscription: Subscription) -> None:
     shard.topic_subscriptions += 1
     if subscription.durable:
         shard.durables[subscription.account] += 1
+    if subscription.wanted and subscription.wildcard is None:
+        count_selector(shard, subscription.account, subscription.wanted.octets)
     if subscription.name and subscription.wildcard is None:
         shard.named[subscription.client_id, subscription.name] = subscription
 
@@ -70,5 +80,7 @@ def forget(shard: Shard, subscription: Subscription) -> None:
         shard.durables[subscription.account] -= 1
         if not shard.durables[subscription.account]:
             del shard.durables[subscription.account]
+    if subscription.wanted and subscription.wildcard is None:
+        count_selector(shard, subscription.account, -subscription.wanted.octets)
     if subscription.name and subscription.wildcard is None:
         del shard.named[subscription.client_id, subscription.name]

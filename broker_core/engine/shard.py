@@ -216,6 +216,7 @@ class Shard:
         "scanning",
         "schedule",
         "segments",
+        "selector_octets",
         "sends_to_the_gone",
         "sequence",
         "settled",
@@ -255,6 +256,8 @@ class Shard:
         self.topic_subscriptions = 0
         self.durables: Counter[str] = Counter()
         """Durable subscriptions of topics, by account."""
+        self.selector_octets: Counter[str] = Counter()
+        """Of the text of the selectors of topics' subscriptions and queues' consumers, by account."""
         self.bodies: dict[int, int] = {}
         """Large bodies of volatile messages that several subscriptions hold, and how many do."""
         self.keeping: dict[Lane, None] = {}

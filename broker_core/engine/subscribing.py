@@ -19,7 +19,7 @@ from .matching import MEMBER_EFFORT, begin_wildcard, end_wildcard, forget_unused
 from .pattern import has_wildcards, problem
 from .placing import obtain, why_not_create
 from .refusal import Refusal
-from .registering import begin, definition, forget
+from .registering import begin, count_selector, definition, forget
 from .scanning import join, leave
 from .settlement import feed, release_all
 from .shard import Shard
@@ -55,6 +55,8 @@ def attach(shard: Shard, command: Attach) -> None:
     shard.links[link.number] = peer.links[link.number] = subscription.links[link.number] = link
     if command.wanted and not is_topic(command.address):
         join(link, command.wanted)
+        link.selector_octets = command.wanted.octets
+        count_selector(shard, peer.account, link.selector_octets)
     admit(subscription, link)
     if link.exclusive:
         disown_ineligible(shard, subscription)
@@ -95,7 +97,10 @@ def _why_not_attach(shard: Shard, peer: Peer, command: Attach) -> tuple[Refusal 
         return _why_not_subscribe(shard, peer, command)
     if address not in shard.destinations and (refusal := why_not_create(shard, command.peer, address)) is not None:
         return refusal, address
-    return _why_not_subscribe(shard, peer, command) if is_topic(address) else (None, "")
+    if is_topic(address):
+        return _why_not_subscribe(shard, peer, command)
+    detail = _too_much_text(shard, peer, command, None)
+    return (Refusal.TOO_MANY_SELECTORS, detail) if detail else (None, "")
 
 
 def detach(shard: Shard, command: Detach) -> None:
@@ -118,6 +123,7 @@ def close(shard: Shard, link: Link) -> None:
     del shard.links[link.number], link.peer.links[link.number], subscription.links[link.number]
     dismiss(shard, subscription, link)
     leave(shard, link)
+    count_selector(shard, link.peer.account, -link.selector_octets)
     if link.presettled:
         settle_presettled(shard)
     release_all(shard, link)
@@ -189,8 +195,18 @@ def _why_no_room(shard: Shard, peer: Peer, command: Attach, replaced: Subscripti
     elif len(shard.patterns) > limits.patterns_max:
         detail = f"there are {limits.patterns_max} patterns"
     else:
-        return None, ""
+        detail = _too_much_text(shard, peer, command, replaced)
+        return (Refusal.TOO_MANY_SELECTORS, detail) if detail else (None, "")
     return Refusal.TOO_MANY_SUBSCRIPTIONS, detail
+
+
+def _too_much_text(shard: Shard, peer: Peer, command: Attach, replaced: Subscription | None) -> str:
+    """Why the account may not have one selector more; empty: it may."""
+    octets, most = command.wanted.octets, shard.limits.account_selector_octets_max
+    known = shard.selector_octets[peer.account] - (replaced.wanted.octets if replaced is not None else 0)
+    if not octets or known + octets <= most:
+        return ""
+    return f"those of account {peer.account} have {known} octets, this one {octets}, and {most} are allowed"
 
 
 def _is_as_asked(known: Subscription, command: Attach) -> bool:

@@ -32,6 +32,11 @@ class Filter:
         """It leaves something out."""
         return self.selector is not None or self.sender != ""
 
+    @property
+    def octets(self) -> int:
+        """Of the selector's text: its memory is some forty times as much."""
+        return len(self.selector.text) if self.selector is not None else 0
+
 
 EVERYTHING = Filter()
 

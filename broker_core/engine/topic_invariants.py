@@ -7,6 +7,7 @@ from collections import Counter
 from .destination import Destination
 from .message import BEYOND
 from .shard import Shard
+from .subscription import Subscription
 
 
 def check_subscriptions(shard: Shard) -> None:
@@ -14,10 +15,21 @@ def check_subscriptions(shard: Shard) -> None:
     assert shard.topic_subscriptions == len(on_topics), f"{len(on_topics)} subscriptions of topics, said to be {shard.topic_subscriptions}"
     owned = Counter(s.account for s in on_topics if s.durable)
     assert dict(shard.durables) == dict(owned), f"accounts own {owned} durable subscriptions, said to be {shard.durables}"
+    _check_selectors(shard, on_topics)
     for subscription in on_topics:
         key = subscription.client_id, subscription.name
         assert not subscription.name or shard.named.get(key) is (subscription.wildcard or subscription), f"subscription {key} is not known by its name"
         assert bool(subscription.links) == (not subscription.idle_since), f"subscription {key} is idle since {subscription.idle_since}"
+
+
+def _check_selectors(shard: Shard, on_topics: list[Subscription]) -> None:
+    octets: Counter[str] = Counter()
+    for subscription in on_topics:
+        octets[subscription.account] += subscription.wanted.octets if subscription.wildcard is None else 0
+    for link in shard.links.values():
+        octets[link.peer.account] += link.selector_octets
+    counted = {account: count for account, count in octets.items() if count}
+    assert dict(shard.selector_octets) == counted, f"selectors have {counted} octets, said to be {shard.selector_octets}"
 
 
 def check_lanes(shard: Shard) -> int:

@@ -301,6 +301,7 @@ def limits_of(config: BrokerConfig) -> Limits:
         topic_subscriptions_max=config.topic_subscriptions_max,
         patterns_max=config.patterns_max,
         account_subscriptions_max=config.account_subscriptions_max,
+        account_selector_octets_max=config.account_selector_octets_max,
         subscription_inactive_ms=config.subscription_inactive_days_max * 86_400_000,
         transactions_max=config.transactions_max,
         transaction_messages_max=config.transaction_messages_max,

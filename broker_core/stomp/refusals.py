@@ -22,6 +22,7 @@ REFUSALS: dict[Refusal, str] = {
     Refusal.SUBSCRIPTION_IN_USE: "subscription in use",
     Refusal.SUBSCRIPTION_OF_ANOTHER: "subscription of another account",
     Refusal.TOO_MANY_SUBSCRIPTIONS: "too many subscriptions",
+    Refusal.TOO_MANY_SELECTORS: "too many selectors",
     Refusal.NO_SUCH_SUBSCRIPTION: "no subscription of this name",
     Refusal.CLIENT_ID_REQUIRED: "client-id required",
     Refusal.LINK_IN_USE: "subscription id in use",
