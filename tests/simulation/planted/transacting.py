@@ -13,12 +13,12 @@ def aborted_sends_appear(plant: Plant) -> None:
     """What a transaction sent is placed although it is rolled back."""
     right = transactions.roll_back
 
-    def roll_back(shard: Any, transaction: Any) -> None:
-        for send in transaction.sends:
+    def roll_back(shard: Any, transaction: Any, outcome: Any, peer: Any = None) -> None:
+        for send in transaction.sends if peer is not None else ():
             if transactions.why_not(shard, send) is None:
                 destination = transactions.obtain(shard, send.peer, send.address)
                 transactions.accept(shard, destination, send.message, send.message.accepted_at)
-        right(shard, transaction)
+        right(shard, transaction, outcome, peer)
 
     plant.put(transactions, "roll_back", roll_back)
 
