@@ -142,10 +142,13 @@ class Subscriptions:
     # -- acknowledgements ---------------------------------------------------------------------------------------------------------------
     def settle_by_id(self, ack: bytes, outcome: Outcome, token: Receipt | None, commands: list[Any], alone: bool = False) -> None:
         """1.2: `ack` is what the MESSAGE's ack header said, `<number>.<tag>`."""
-        link, tag = self._delivery_of(ack)
-        if link is not None:
-            self._settle(link, tag, outcome, token, commands, alone)
-        elif token is not None:
+        number, _, digits = ack.partition(b".")
+        link = self._by_number.get(number)
+        if link is not None and digits.isdigit() and len(digits) <= DIGITS_MAX and 0 < (tag := int(digits)) <= link.delivered:
+            self._settle(link, tag, outcome, token, commands, alone)  # without another call: this is the hot path
+            return
+        self._delivery_of(ack)
+        if token is not None:
             raise Malformed(f"id {quoted(ack.decode())} is of a subscription that is closed: the message went back to its queue")
 
     def _delivery_of(self, ack: bytes) -> tuple[Link | None, int]:
