@@ -65,11 +65,19 @@ class Send:
     message: Message
 
 
+@dataclass(slots=True)
+class Request(Send):
+    """A send that tells others a temporary destination of this peer, as an address for replies: if that is not there it is made first (JMS 6.2.2);
+    if it cannot be made, nothing is sent."""
+
+    reply_to: str
+
+
 # -- consuming ----------------------------------------------------------------------------------------------------------------------
 @dataclass(slots=True)
 class CreateTemporary:
-    """Make a temporary destination of this peer, if it is not there already (JMS 6.2.2): before others are told its address. To consume it or to
-    send to it makes it, too."""
+    """Make a temporary destination of this peer, if it is not there already (AMQP 1.0 section 3.5.10, dynamic nodes). To consume it or to send to it
+    makes it, too."""
 
     peer: int
     address: str
@@ -235,6 +243,6 @@ def send_of(command: object) -> Send | None:
 
 
 Command = (
-    Open | Stop | Start | Sync | PeerLost | Send | CreateTemporary | Attach | Browse | Unsubscribe | Grant | Settle | Begin | Transacted
+    Open | Stop | Start | Sync | PeerLost | Send | Request | CreateTemporary | Attach | Browse | Unsubscribe | Grant | Settle | Begin | Transacted
     | End | Detach | PageLoaded | SegmentDropped | SegmentCompacted | Control
 )  # fmt: skip

@@ -23,7 +23,7 @@ from .scan_reading import loaded as scan_loaded
 from .scan_reading import proceed, want
 from .scheduling import next_deadline, place_due, scheduled_loaded
 from .selection import Scan
-from .sending import send
+from .sending import request, send
 from .serving import serve
 from .settlement import answer, feed, settle, settle_accepted
 from .shard import Batch, Shard
@@ -252,6 +252,7 @@ def _segment_compacted(shard: Shard, command: c.SegmentCompacted) -> None:
 
 _HANDLERS: dict[type, Callable[[Shard, Any], None]] = {
     c.Send: send,
+    c.Request: request,
     c.Settle: settle,
     c.Open: _open,
     c.Stop: _stop,

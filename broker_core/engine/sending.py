@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from .accounting import discard_body
-from .commands import Direction, Send
+from .commands import Direction, Request, Send
 from .destination import Destination
 from .duplicates import is_duplicate, remember
 from .effects import Confirmed, Refused
@@ -12,6 +12,7 @@ from .placing import obtain, why_not_create
 from .refusal import Refusal
 from .scheduling import enter, schedule
 from .shard import Shard
+from .temporary import ensure
 
 
 def send(shard: Shard, command: Send) -> None:
@@ -31,6 +32,15 @@ def send(shard: Shard, command: Send) -> None:
         enter(shard, destination, message)
     if command.token is not None:
         shard.batch.outputs.append(Confirmed(command.peer, command.token))
+
+
+def request(shard: Shard, command: Request) -> None:
+    refusal = ensure(shard, command.peer, command.reply_to)
+    if refusal is None:
+        send(shard, command)
+    else:
+        shard.batch.outputs.append(Refused(command.peer, command.token, refusal, command.reply_to))
+        discard_body(shard, command.message)
 
 
 def accept(shard: Shard, destination: Destination, message: Message, sent_at: int) -> None:

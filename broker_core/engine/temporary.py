@@ -29,15 +29,22 @@ NUMBERS = (1 << 31) - 1
 
 
 def create_temporary(shard: Shard, command: CreateTemporary) -> None:
-    peer = shard.peers.get(command.peer)
-    if command.address not in shard.destinations:
-        refusal = why_not_make(shard, peer, command.address)
-        if refusal is not None:
-            shard.batch.outputs.append(Refused(command.peer, command.token, refusal, command.address))
-            return
-        make(shard, peer, command.address)
-    if command.token is not None:
+    refusal = ensure(shard, command.peer, command.address)
+    if refusal is not None:
+        shard.batch.outputs.append(Refused(command.peer, command.token, refusal, command.address))
+    elif command.token is not None:
         shard.batch.outputs.append(Confirmed(command.peer, command.token))
+
+
+def ensure(shard: Shard, peer: int, address: str) -> Refusal | None:
+    """The peer's temporary destination is there from now on; else why not."""
+    if address in shard.destinations:
+        return None
+    owner = shard.peers.get(peer)
+    refusal = why_not_make(shard, owner, address)
+    if refusal is None:
+        make(shard, owner, address)
+    return refusal
 
 
 def is_own(peer: Peer | None, address: str) -> bool:

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 
 from .accounting import discard_body
 from .address import is_temporary
-from .commands import SEND_OCTETS, Begin, End, Send, Settle, Transacted
+from .commands import SEND_OCTETS, Begin, End, Request, Send, Settle, Transacted
 from .effects import Confirmed, Outcome, Refused
 from .link import Peer, Transaction
 from .message import Message
@@ -21,6 +21,7 @@ from .sending import accept, drop, why_not
 from .settlement import acknowledge, answer, feed, give_back, give_up, unreserve
 from .shard import Shard
 from .subscription import Subscription
+from .temporary import ensure
 
 
 def begin(shard: Shard, command: Begin) -> None:
@@ -52,6 +53,12 @@ def transacted(shard: Shard, command: Transacted) -> None:
 
 
 def _send(shard: Shard, transaction: Transaction, command: Transacted, send: Send) -> None:
+    if isinstance(send, Request):
+        refusal = ensure(shard, send.peer, send.reply_to)
+        if refusal is not None:
+            discard_body(shard, send.message)
+            _refuse_part(shard, transaction, command, refusal, send.reply_to)
+            return
     refusal = why_not(shard, send)
     if refusal is Refusal.TEMPORARY_DESTINATION_GONE:
         drop(shard, send, refusal)  # whoever waited for it is gone: no reason to undo what the rest of the transaction does

@@ -17,7 +17,7 @@ from math import inf
 from typing import Any, Protocol
 
 from broker_core.engine import Engine
-from broker_core.engine.commands import Command, PageLoaded, Send
+from broker_core.engine.commands import Command, PageLoaded, Request, Send
 from broker_core.engine.effects import Commit, Effects, Output
 from broker_core.engine.reads import Read
 from broker_core.engine.transactions import places
@@ -135,7 +135,7 @@ class Host:
         left = iter(commands)
         try:
             for command in left:
-                if command.__class__ is Send:
+                if command.__class__ is Send or command.__class__ is Request:
                     octets += command.message.size
                     sends += 1
                 apply(command, now)

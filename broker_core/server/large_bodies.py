@@ -6,7 +6,7 @@ import asyncio
 from collections import deque
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
 
-from broker_core.engine.commands import Begin, Command, CreateTemporary, End, Send, Settle, Transacted
+from broker_core.engine.commands import Begin, Command, End, Send, Settle, Transacted
 from broker_core.stomp.outbox import Piece
 from broker_core.store import SpaceExhausted, Store
 
@@ -112,7 +112,7 @@ class OutgoingBodies:
         rest: list[Command] = []
         for command in commands:
             work = command.work if isinstance(command, Transacted) else command
-            if isinstance(work, Send | CreateTemporary | Begin) and not self._ending:
+            if isinstance(work, Send | Begin) and not self._ending:
                 rest.append(command)
                 continue
             self._ending = self._ending or isinstance(command, End)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import Enum
 from itertools import islice
 
-from broker_core.engine.commands import Begin, Command, CreateTemporary, End, Open, PeerLost, Send, Sync, Transacted
+from broker_core.engine.commands import Begin, Command, End, Open, PeerLost, Request, Send, Sync, Transacted
 from broker_core.engine.effects import Browsed, Confirmed, Delivered, Detached, Outcome, Output, Refused
 from broker_core.engine.message import Header, Message
 from broker_core.engine.refusal import Refusal
@@ -248,17 +248,18 @@ class Connection:
                 prepared = section.prepared
                 if prepared is not None:
                     address, header, octets, replies = prepared
-                    if replies:
-                        append(CreateTemporary(peer, replies))
                     size = octets + (len(body) if body is not None else parser.body_octets)
                     if receipt is not None:
                         held = size if body is not None else octets  # a large body is in the store, not in memory
                         unconfirmed(held)
                         unconfirmed_octets += held
                     if section.transaction is None:
-                        append(Send(peer, receipt, address, Message(header, body, size)))
+                        message = Message(header, body, size)
+                        append(Request(peer, receipt, address, message, replies) if replies else Send(peer, receipt, address, message))
                     else:
-                        append(Transacted(peer, section.transaction, Send(peer, None, address, Message(header, body, size)), receipt))
+                        message = Message(header, body, size)
+                        send = Request(peer, None, address, message, replies) if replies else Send(peer, None, address, message)
+                        append(Transacted(peer, section.transaction, send, receipt))
                 elif section is ACK_BY_ID:
                     self._subscriptions.settle_by_id(body, Outcome.ACCEPTED, None, commands)  # type: ignore[arg-type]
                 elif section is PART:

@@ -310,6 +310,39 @@ def test_a_connection_has_so_many_and_no_more() -> None:
     made(b, "temp-queue/s3.other", peer=3)
 
 
+WORK = "queue/work"
+
+
+def request(reply_to: str, token: str | None = "t") -> c.Request:
+    return c.Request(2, token, WORK, message("request"), reply_to)
+
+
+def test_a_request_makes_the_destination_of_its_replies_first() -> None:
+    b = bench()
+    b.apply(request(REPLIES))
+    assert b.confirmed(b.flush()) == ["t"]
+    assert b.destination(REPLIES).owner is b.engine.shard.peers[2]
+    assert b.depth(WORK) == 1
+
+
+def test_a_request_whose_replies_have_nowhere_to_go_is_not_sent() -> None:
+    b = bench(temporaries_max=1)
+    made(b)
+    b.apply(request("temp-queue/s2.more"))
+    assert b.refused(b.flush()) == [Refusal.TOO_MANY_TEMPORARIES]
+    assert WORK not in b.engine.shard.destinations
+
+
+def test_nor_is_anything_of_its_transaction() -> None:
+    b = bench(temporaries_max=1)
+    b.apply(c.Begin(2, b"t"), c.Transacted(2, b"t", request(REPLIES, None)))
+    b.flush()
+    assert b.destination(REPLIES), "made at once: others may be told of it"
+    b.apply(c.Transacted(2, b"t", request("temp-queue/s2.more", None)), c.End(2, b"t", commit=True))
+    assert b.refused(b.flush()) == [Refusal.TOO_MANY_TEMPORARIES, Refusal.TOO_MANY_TEMPORARIES]
+    assert WORK not in b.engine.shard.destinations
+
+
 def test_they_count_among_all_destinations() -> None:
     b = bench(destinations_max=2)
     made(b)

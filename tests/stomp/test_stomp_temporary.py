@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from broker_core.engine.commands import Attach, CreateTemporary, Send, Transacted
+from broker_core.engine.commands import Attach, Request, Send, Transacted
 from broker_core.engine.effects import Confirmed, Refused
 from broker_core.engine.message import STORED
 from broker_core.engine.refusal import Refusal
@@ -65,8 +65,8 @@ def test_a_name_that_cannot_be_is_refused(destination: str, cut: Cut) -> None:
 def test_reply_to_is_made_before_the_request_and_tells_others_its_full_name(version: str, cut: Cut) -> None:
     client = connected(cut, version)
     for _ in range(3):
-        create, send = client.says(REQUEST)
-        assert create == CreateTemporary(PEER, f"temp-queue/{SESSION}.replies")
+        (send,) = client.says(REQUEST)
+        assert (type(send), send.reply_to) == (Request, f"temp-queue/{SESSION}.replies")
         assert (send.address, lines(send)) == ("queue/work", ["destination:/queue/work", f"reply-to:/temp-queue/{SESSION}.replies"])
         assert send.message.size == len(send.message.header.octets) + 1
 
@@ -78,13 +78,13 @@ def test_reply_to_something_else_stays_as_it_is(reply_to: str, cut: Cut) -> None
 
 
 def test_a_request_within_a_transaction_makes_the_queue_at_once(cut: Cut) -> None:
-    create, send = connected(cut).says(REQUEST.replace(b"\n\n", b"\ntransaction:t\n\n"))
-    assert (type(create), type(send)) == (CreateTemporary, Transacted)
+    (taken,) = connected(cut).says(REQUEST.replace(b"\n\n", b"\ntransaction:t\n\n"))
+    assert (type(taken), type(taken.work), taken.work.reply_to) == (Transacted, Request, f"temp-queue/{SESSION}.replies")
 
 
 def test_other_headers_of_a_request_are_kept_and_the_broker_adds_none(cut: Cut) -> None:
     octets = b"SEND\ndestination:/queue/work\ncorrelation-id:7\nreply-to:/temp-topic/r\npersistent:true\nx:a\\cb\nreceipt:1\n\nx\0"
-    _, send = connected(cut).says(octets)
+    (send,) = connected(cut).says(octets)
     assert lines(send) == ["destination:/queue/work", "correlation-id:7", f"reply-to:/temp-topic/{SESSION}.r", "persistent:true", "x:a\\cb"]
     assert send.message.header.reliability >= STORED
 
@@ -107,8 +107,8 @@ def test_the_same_section_means_another_queue_on_another_connection(cut: Cut) ->
     own = b"SEND\ndestination:/temp-queue/replies\ncontent-length:1\n\nx\0"
     for _ in range(4):
         for client in clients:
-            create, request, send = client.says(REQUEST + own)
-            assert create.address == send.address == f"temp-queue/{client.session}.replies"
+            request, send = client.says(REQUEST + own)
+            assert request.reply_to == send.address == f"temp-queue/{client.session}.replies"
             assert lines(request)[1] == f"reply-to:/temp-queue/{client.session}.replies"
     assert memory.tables("1.2") == ({}, {})
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from broker_core.engine import engine
-from broker_core.engine.commands import CreateTemporary
+from broker_core.engine.commands import Request
+from broker_core.engine.sending import send
 from broker_core.stomp import sections
 
 from .plant import Plant
@@ -21,7 +22,7 @@ def temporary_queue_outlives_its_connection(plant: Plant) -> None:
 
 def reply_before_the_queue_is_there(plant: Plant) -> None:
     """Only a consumer makes a temporary queue: a fast responder finds none."""
-    plant.put(engine, "_HANDLERS", {**engine._HANDLERS, CreateTemporary: lambda _shard, _command: None})
+    plant.put(engine, "_HANDLERS", {**engine._HANDLERS, Request: send})
 
 
 BUGS = (
