@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import ClassVar
@@ -12,6 +13,8 @@ from .exceptions import IllegalStateException, InvalidDestinationException
 
 WILDCARDS = frozenset(("*", "**", ">"))
 """Levels of a topic's name: any one, one or more, any number at the end (Open MQ)."""
+_SURROGATE = re.compile("[\ud800-\udfff]")
+"""No character, and nothing that UTF-8 can write."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +29,7 @@ class Destination:
         name = self.name
         if self.is_pattern:
             name = ".".join("any" if level in WILDCARDS else level for level in name.split("."))
-        if not is_valid(f"{self.kind}/{name}"):
+        if not (isinstance(name, str) and is_valid(f"{self.kind}/{name}")) or _SURROGATE.search(name):
             raise InvalidDestinationException(
                 f"{self.name!r} cannot name a {self.kind}: use 1 to 255 octets of printable characters, '.' between levels, "
                 "not starting with '/' and without '*' and '>', which stand for levels where a topic is consumed from"

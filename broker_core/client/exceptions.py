@@ -24,7 +24,7 @@ class IllegalStateException(JMSException):
 
 
 class InvalidClientIDException(JMSException):
-    """The client identifier is another connection's, or none."""
+    """The client identifier is another connection's, or none that can be."""
 
 
 class InvalidDestinationException(JMSException):
@@ -48,7 +48,7 @@ class TransactionRolledBackException(JMSException):
 
 
 class MessageFormatException(JMSException):
-    """A value has a type that a message cannot carry, or a body is not what its header says."""
+    """A value, or a property's name, is such that a message cannot carry it, or a body is not what its header says."""
 
 
 class MessageNotWriteableException(JMSException):

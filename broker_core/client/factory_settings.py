@@ -11,7 +11,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Self
 
-from .exceptions import JMSException
+from .bounds import wrong_client_id, wrong_in_connect
+from .exceptions import InvalidClientIDException, JMSException, JMSSecurityException
 from .machine import Address, Addresses, ConnectionMachine
 from .settings import PROFILES, Profile, Settings
 
@@ -34,6 +35,8 @@ class FactorySettings(Settings):
 
     def _for_connection(self) -> Self:
         """As they are now: what is changed later is for later connections."""
+        if self.configured_client_id and (wrong := wrong_client_id(self.configured_client_id)):
+            raise InvalidClientIDException(f"the factory's configured_client_id {wrong}")
         problem = self._problem()
         if problem:
             raise JMSException(f"the connection factory is not usable: {problem}")
@@ -43,9 +46,13 @@ class FactorySettings(Settings):
         return settings
 
     def _machine(self, username: str | None, password: str | None, client_id: str) -> tuple[ConnectionMachine, Addresses]:
-        machine = ConnectionMachine(
-            self, self.username if username is None else username, self.password if password is None else password, client_id
-        )
+        username = self.username if username is None else username
+        password = self.password if password is None else password
+        if wrong := wrong_in_connect(username):
+            raise JMSSecurityException(f"the user name {wrong}")
+        if wrong_in_connect(password):  # without what it is
+            raise JMSSecurityException("the password cannot be said to the broker: it must be a str without line breaks and NUL characters")
+        machine = ConnectionMachine(self, username, password, client_id)
         return machine, Addresses(self, random.randrange(1 << 16))  # noqa: S311  # spreads connections, guards nothing
 
     def _context(self, address: Address) -> ssl.SSLContext | None:

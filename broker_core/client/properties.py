@@ -10,8 +10,11 @@ import math
 import re
 from collections.abc import Iterator, Mapping, MutableMapping
 
+from broker_core.engine.dead import ADDED
 from broker_core.stomp.escaping import escape
+from broker_core.stomp.mapping import DELAYS, OTHER_SCHEDULES
 
+from .bounds import wrong_property, wrong_text
 from .exceptions import MessageFormatException, MessageNotWriteableException
 
 PropertyValue = bool | int | float | str
@@ -29,6 +32,8 @@ OF_THE_PROVIDER = frozenset(
     ("JMSXDeliveryCount", "JMSXUserID", "JMSXAppID", "JMSXProducerTXID", "JMSXConsumerTXID", "JMSXRcvTimestamp")
 )
 """They describe one sending or one delivery: a message that is sent again does not take them along."""
+SCHEDULES = frozenset((*DELAYS, *OTHER_SCHEDULES))
+"""Other providers' ways to have a message later: the broker would take one of them away from the message and end the connection for the others."""
 RESERVED_WORDS = frozenset(("NULL", "TRUE", "FALSE", "NOT", "AND", "OR", "BETWEEN", "LIKE", "IN", "IS", "ESCAPE"))
 INTEGER_MIN, INTEGER_MAX = -(1 << 63), (1 << 63) - 1
 """A long of JMS."""
@@ -53,7 +58,10 @@ class Properties(MutableMapping[str, PropertyValue]):
     def __setitem__(self, name: str, value: PropertyValue) -> None:
         self._check_writeable()
         _check_name(name)
-        self._values[name] = _checked(name, value)
+        checked = _checked(name, value)
+        if wrong := wrong_property(name, text_of(checked)) or (wrong_text(checked) if isinstance(checked, str) else ""):
+            raise MessageFormatException(f"property {name!r} {wrong}")
+        self._values[name] = checked
 
     def __delitem__(self, name: str) -> None:
         self._check_writeable()
@@ -126,6 +134,10 @@ def _check_name(name: str) -> None:
         raise MessageFormatException(f"{name!r} cannot name a property: it is a word of the selectors' grammar")
     if name in PROTOCOL_HEADERS:
         raise MessageFormatException(f"{name!r} cannot name a property: STOMP has a header of this name; add a prefix, as in 'my_{name}'")
+    if name in SCHEDULES:
+        raise MessageFormatException(f"{name!r} cannot be set: set the producer's delivery_delay to have a message delivered later, once")
+    if name in ADDED:
+        raise MessageFormatException(f"{name!r} cannot be set: it is the broker's to say of dead messages; choose another name")
     if name.startswith("JMS") and not name.startswith("JMS_") and name not in OF_THE_CLIENT:
         raise MessageFormatException(f"{name!r} cannot be set: names beginning with JMS belong to the provider, but for JMSXGroupID, JMSXGroupSeq and JMS_...")
 
@@ -191,8 +203,8 @@ def from_headers(headers: Mapping[str, str]) -> dict[str, PropertyValue]:
         for each in headers[TYPES_HEADER].split(","):
             name, _, kind = each.partition("=")
             value = values.get(name)
-            if isinstance(value, str):
-                values[name] = _typed(value, kind)
+            if isinstance(value, str) and not wrong_property(name, text_of(typed := _typed(value, kind))):
+                values[name] = typed
     return values
 
 

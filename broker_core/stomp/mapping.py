@@ -52,6 +52,8 @@ OTHER_SCHEDULES = ("AMQ_SCHEDULED_CRON", "AMQ_SCHEDULED_PERIOD", "AMQ_SCHEDULED_
 OTHER_EXPIRATION = "expiration"
 """RabbitMQ's, in ms from the send: to ignore it would be to deliver what nobody wants any more."""
 DUPLICATE_ID_OCTETS_MAX = 255
+GROUP_SEQUENCE_DIGITS_MAX = 10
+"""Those of an int of JMS."""
 INSTANT_MAX = (1 << 63) - 1
 """Instants are 64-bit integers in the store."""
 NAME_MAX = 255
@@ -137,7 +139,7 @@ def _group(headers: dict[str, str]) -> MessageGroup | None:
     if len(headers[GROUP_ID]) > NAME_MAX:
         raise Malformed(f"header {GROUP_ID} must have at most {NAME_MAX} characters")
     sequence = headers.get(GROUP_SEQUENCE, "0")
-    if not _is_whole(sequence, 10):
+    if not is_whole(sequence, GROUP_SEQUENCE_DIGITS_MAX):
         raise Malformed(f"header {GROUP_SEQUENCE} is {quoted(sequence)}, not a whole number (-1: the last of its group)")
     return group_of(headers)
 
@@ -319,13 +321,13 @@ def _consumer_priority(headers: dict[str, str]) -> int:
     for name in CONSUMER_PRIORITIES:
         value = headers.get(name)
         if value is not None:
-            if not (_is_whole(value, 4) and abs(int(value)) <= PRIORITY_MAX):
+            if not (is_whole(value, 4) and abs(int(value)) <= PRIORITY_MAX):
                 raise Malformed(f"header {name} is {quoted(value)}, not a whole number from -{PRIORITY_MAX} to {PRIORITY_MAX}")
             return int(value)
     return 0
 
 
-def _is_whole(value: str, digits_max: int) -> bool:
+def is_whole(value: str, digits_max: int) -> bool:
     """A whole number of so many digits, perhaps with a sign before it."""
     digits = value.removeprefix("-")
     return digits.isascii() and digits.isdigit() and len(digits) <= digits_max

@@ -12,7 +12,7 @@ from typing import Self
 
 from broker_core.stomp.frames import ACK_BY_ID, Parser
 from broker_core.stomp.limits import Limits
-from broker_core.stomp.sections import CLIENT_COMMANDS
+from broker_core.stomp.sections import CLIENT_COMMANDS, Malformed
 from tests.client.broker import Frame
 
 LIMITS = Limits(large_body_octets=Limits().body_octets_max)
@@ -20,7 +20,7 @@ SECONDS = 10.0
 
 
 class ListeningBroker:
-    """`confirming`: RECEIPTs are given. `reading` cleared: nothing is read."""
+    """`confirming`: RECEIPTs are given. `reading` cleared: nothing is read. What breaks the grammar of STOMP ends the connection by an ERROR."""
 
     def __init__(self, context: ssl.SSLContext | None = None) -> None:
         self.confirming = True
@@ -114,8 +114,13 @@ class ListeningBroker:
         parser = Parser(LIMITS, CLIENT_COMMANDS)
         with accepted, contextlib.suppress(OSError):
             while self.reading.wait() and (octets := accepted.recv(1 << 16)):
-                for frame in _frames(parser, octets):
-                    self._answer(parser, accepted, frame)
+                try:
+                    for frame in _frames(parser, octets):
+                        self._answer(parser, accepted, frame)
+                except Malformed as malformed:
+                    accepted.sendall(f"ERROR\nmessage:{malformed.sentence}\n\n\0".encode())
+                    accepted.shutdown(socket.SHUT_RDWR)
+                    return
 
     def _answer(self, parser: Parser, accepted: socket.socket, frame: Frame) -> None:
         if frame.command == "CONNECT":
@@ -134,10 +139,8 @@ class ListeningBroker:
             else:
                 self._unconfirmed.append(frame.receipt)
         if frame.command == "SEND" and self.answer:
-            accepted.sendall(self.answer)
-            self.hanging_up = False
-        """Whoever is let in is dropped at once."""
-        self.answer = b""
+            said, self.answer = self.answer, b""
+            accepted.sendall(said)
         self.frames.put(frame)
 
 

@@ -79,7 +79,8 @@ NAMES = st.from_regex(r"[A-Za-z_$][A-Za-z0-9_$]{0,12}", fullmatch=True).filter(
     lambda name: not name.startswith("JMS") and name not in PROTOCOL_HEADERS and name.upper() not in
     ("NULL", "TRUE", "FALSE", "NOT", "AND", "OR", "BETWEEN", "LIKE", "IN", "IS", "ESCAPE")
 )  # fmt: skip
-VALUES = st.booleans() | st.integers(-(2**63), 2**63 - 1) | st.floats(allow_nan=False) | st.text(st.characters(exclude_categories=("Cs",)))
+TEXTS = st.text(st.characters(exclude_categories=("Cs",), exclude_characters="\0"))
+VALUES = st.booleans() | st.integers(-(2**63), 2**63 - 1) | st.floats(allow_nan=False) | TEXTS
 
 
 @given(st.dictionaries(NAMES, VALUES, max_size=6))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 
 from broker_core.client import (
@@ -266,12 +268,16 @@ def test_a_time_to_live_is_a_number_of_seconds(seconds: float) -> None:
         lambda message: message.properties.update({f"p{n}": "x" * 16_000 for n in range(5)}),
     ],
 )  # fmt: skip
-def test_a_message_that_the_broker_would_end_the_connection_for_is_refused_before_anything_is_written(wrong: object) -> None:
+def test_a_message_that_the_broker_would_end_the_connection_for_is_refused_before_anything_is_written(wrong: Callable[[Message], None]) -> None:
     broker = Broker()
     session = broker.session(AcknowledgeMode.SESSION_TRANSACTED)
     message = TextMessage("x")
-    wrong(message)  # type: ignore[operator]
-    with pytest.raises(MessageFormatException):
+
+    def send() -> None:
+        wrong(message)
         broker.producer(session).send(message, INSTANT)
+
+    with pytest.raises(MessageFormatException):
+        send()
     assert broker.hears() == []
     assert session.commit() is None

@@ -80,10 +80,10 @@ PURE_PLACES = (
     *(f"broker_core/{room}/" for room in PURE),
     "broker_core/client/machine/",
     "broker_core/client/faces/",
-    *(f"broker_core/client/{name}.py" for name in ("destinations", "exceptions", "headers", "messages", "properties", "settings")),
+    *(f"broker_core/client/{name}.py" for name in ("bounds", "destinations", "exceptions", "headers", "messages", "properties", "settings")),
 )
 """Folders and files without surroundings."""
-COLOURLESS = ("clock", "destinations", "exceptions", "faces", "factory_settings", "headers", "machine", "messages", "properties", "settings")
+COLOURLESS = ("bounds", "clock", "destinations", "exceptions", "faces", "factory_settings", "headers", "machine", "messages", "properties", "settings")
 """What of the client either colour uses and that knows none: all that the asyncio room may import beside itself. The rest is of threads."""
 PURE_LIBRARY = {
     "__future__", "abc", "bisect", "collections", "copy", "dataclasses", "enum", "functools", "heapq", "itertools", "json", "math",

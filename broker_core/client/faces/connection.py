@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Generic, TypeVar
 
+from broker_core.client.bounds import wrong_client_id
 from broker_core.client.exceptions import IllegalStateException, InvalidClientIDException, JMSException
 from broker_core.client.machine import ConnectionMachine, Phase
 from broker_core.client.settings import AcknowledgeMode, Settings
@@ -33,6 +34,8 @@ class ConnectionFace(Generic[S, E]):
         """Raise if it cannot be set, or not now."""
         if not client_id:
             raise InvalidClientIDException("a client identifier cannot be empty")
+        if wrong := wrong_client_id(client_id):
+            raise InvalidClientIDException(f"the client identifier {wrong}")
         if self._settings.disable_set_client_id or self._settings.configured_client_id:
             raise IllegalStateException("the connection factory has configured the client identifier: it cannot be set here")
         if self._used or self.client_id:

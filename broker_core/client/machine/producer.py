@@ -7,6 +7,8 @@ from broker_core.client.destinations import Queue, TemporaryQueue, TemporaryTopi
 from broker_core.client.exceptions import IllegalStateException, InvalidDestinationException, JMSException
 from broker_core.client.messages import DEFAULT_PRIORITY, NEVER, Message
 from broker_core.client.settings import DeliveryMode, Settings
+from broker_core.engine.address import is_reserved
+from broker_core.stomp.mapping import DELAY_MS_MAX
 
 from .confirmation import CompletionListener, Confirmation
 from .sending import encoded, opening, own_lines
@@ -14,7 +16,7 @@ from .session import SessionMachine
 
 DOUBT = "the message may or may not have been stored: send it again if a duplicate does no harm"
 PERSISTENT = DeliveryMode.PERSISTENT
-SECONDS_MAX = 315_360_000
+SECONDS_MAX = DELAY_MS_MAX // 1000
 """Ten years: what the broker takes as a delay. Who means a longer time to live means for ever."""
 
 
@@ -140,10 +142,12 @@ def _check_destination(destination: object) -> None:
         raise InvalidDestinationException(f"{destination!r} is no destination: use Queue(name) or Topic(name)")
     if destination.is_pattern:
         raise InvalidDestinationException(f"{destination} is a pattern, from which one can only consume: send to one topic")
+    if not isinstance(destination, TemporaryQueue | TemporaryTopic) and is_reserved(destination.address[1:]):
+        raise InvalidDestinationException(f"{destination} is the broker's own, and nobody can send to it: consume from it, or send to another one")
 
 
 def _check_priority(priority: object) -> None:
-    if not isinstance(priority, int) or not 0 <= priority <= 9:
+    if not isinstance(priority, int) or isinstance(priority, bool) or not 0 <= priority <= 9:
         raise JMSException(f"the priority is {priority!r}: it must be a number from 0 to 9")
 
 

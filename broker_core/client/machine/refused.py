@@ -31,6 +31,7 @@ EXCEPTIONS: dict[Refusal, type[JMSException]] = {
     Refusal.SUBSCRIPTION_IN_USE: IllegalStateException,
     Refusal.SUBSCRIPTION_OF_ANOTHER: JMSSecurityException,
     Refusal.TOO_MANY_SUBSCRIPTIONS: ResourceAllocationException,
+    Refusal.TOO_MANY_SELECTORS: ResourceAllocationException,
     Refusal.TOO_MANY_BROWSERS: ResourceAllocationException,
     Refusal.NOT_THE_OWNER: InvalidDestinationException,
     Refusal.NOT_DURABLE: InvalidDestinationException,
@@ -54,6 +55,7 @@ _BY_MESSAGE = {message: EXCEPTIONS.get(refusal, JMSException) for refusal, messa
 
 _BEGINNINGS: tuple[tuple[str, type[JMSException]], ...] = (
     ("client identifier ", InvalidClientIDException),
+    ("header client-id ", InvalidClientIDException),
     ("login or passcode ", JMSSecurityException),
     ("too many logins have failed", JMSSecurityException),
     ("the account ", JMSSecurityException),

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from broker_core.client.destinations import Destination, TemporaryTopic
+from broker_core.client.bounds import wrong_subscription_name, wrong_text
+from broker_core.client.destinations import Destination, Queue, TemporaryTopic, Topic
 from broker_core.client.exceptions import (
     IllegalStateException,
     InvalidDestinationException,
@@ -16,6 +17,7 @@ from broker_core.client.messages import Acknowledger
 from broker_core.client.properties import header_line
 from broker_core.client.settings import AcknowledgeMode
 from broker_core.engine.eligibility import PRIORITY_MAX
+from broker_core.engine.pattern import problem
 from broker_core.engine.selector import SelectorError, compile_selector
 
 from .acknowledging import When
@@ -26,9 +28,6 @@ from .reader import Delivery
 
 if TYPE_CHECKING:
     from .connection import ConnectionMachine
-
-NAME_MAX = 255
-"""Characters of a subscription's name."""
 
 
 class SessionMachine:
@@ -76,11 +75,12 @@ class SessionMachine:
         return consumer, confirmation
 
     def _check_subscription(self, what: Subscription) -> None:
+        _check_destination(what)
         if what.name or what.durable or what.shared:
             _check_subscription_name(what.name)
         if what.durable and isinstance(what.destination, TemporaryTopic):
             raise InvalidDestinationException(f"{what.destination} ends with the connection: a durable subscription needs a topic that stays")
-        if not isinstance(what.priority, int) or abs(what.priority) > PRIORITY_MAX:
+        if not isinstance(what.priority, int) or isinstance(what.priority, bool) or abs(what.priority) > PRIORITY_MAX:
             raise JMSException(f"the consumer's priority is {what.priority!r}: it must be a whole number from -{PRIORITY_MAX} to {PRIORITY_MAX}")
         if what.no_local and not self.connection.client_id:
             raise IllegalStateException("no_local needs a client identifier: set connection.client_id, or configured_client_id of the factory")
@@ -293,12 +293,25 @@ def _named(mode: AcknowledgeMode) -> str:
 def _check_selector(selector: str) -> None:
     """Here, for the broker would end the connection."""
     if selector:
+        if wrong := wrong_text(selector):
+            raise InvalidSelectorException(f"the selector {wrong}")
         try:
             compile_selector(selector)
         except SelectorError as error:
             raise InvalidSelectorException(f"the selector {selector!r} is not valid: {error}") from None
 
 
+def _check_destination(what: Subscription) -> None:
+    destination = what.destination
+    if not isinstance(destination, Queue | Topic):
+        raise InvalidDestinationException(f"{destination!r} is no destination: use Queue(name) or Topic(name)")
+    if destination.is_pattern and (sentence := problem(destination.address[1:])):
+        raise InvalidDestinationException(f"{destination} cannot be consumed from: {sentence}")
+    if not what.on_topic and (what.durable or what.shared):
+        why = "a queue keeps its messages anyway" if what.durable else "the consumers of a queue share it anyway"
+        raise InvalidDestinationException(f"{destination} has no subscriptions, which are for topics: use create_consumer, for {why}")
+
+
 def _check_subscription_name(name: str) -> None:
-    if not 0 < len(name) <= NAME_MAX:
-        raise IllegalStateException(f"a subscription needs a name of 1 to {NAME_MAX} characters")
+    if wrong := wrong_subscription_name(name):
+        raise IllegalStateException(f"the name of the subscription {wrong}")
