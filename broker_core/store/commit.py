@@ -9,6 +9,7 @@ import json
 import math
 from collections.abc import Iterator
 from itertools import groupby
+from operator import attrgetter
 from typing import Any
 
 from broker_core.engine.effects import (
@@ -29,6 +30,10 @@ from .ledger import Ledger
 from .rows import COLUMNS, SCHEDULED_COLUMNS, RowPacker, instant, text_octets
 from .schedule import SCHEDULED
 from .segments import message_table, spill_table
+
+BY_LANE = attrgetter("destination", "header.priority")
+ROWS_TOGETHER = 8
+"""What a page of 8 KiB holds of messages of 1 KiB, about: fewer of a lane share a page with others anyway, and sorting costs 0.3 us a row."""
 
 
 def literal(text: str) -> bytes:
@@ -59,6 +64,14 @@ def _cleaned(value: Any) -> Any:
     return str(value) if isinstance(value, float) and not math.isfinite(value) else value
 
 
+def as_read(commit: Commit) -> list[Message]:
+    """Its messages in the order in which to write them. Lanes are read one by one: where a commit brings a page or more of each, its rows lie together,
+    or draining ten priorities would read every page ten times."""
+    if len(commit.accepted) > 1 and len(commit.accepted) * ROWS_TOGETHER <= len(commit.messages):
+        return sorted(commit.messages, key=BY_LANE)
+    return commit.messages
+
+
 class CommitBuilder:
     """Turns commits into statements and COPY streams."""
 
@@ -73,7 +86,7 @@ class CommitBuilder:
         if not commit.synchronous:
             parts.append(b"SET LOCAL synchronous_commit = off")
         if commit.messages:
-            self._insert(message_table(self._shard, commit.segment), commit.messages, parts, streams)
+            self._insert(message_table(self._shard, commit.segment), as_read(commit), parts, streams)
             self._reference(commit.segment, commit.messages, parts)
         if commit.scheduled:
             parts.append(f"COPY surety.scheduled({SCHEDULED_COLUMNS}) FROM STDIN (FORMAT binary)".encode())

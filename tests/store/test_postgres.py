@@ -18,7 +18,7 @@ from broker_core.store.memory import MemoryDatabase
 from broker_core.store.postgres import PostgresStore
 from tests.store.contract import StoreContract
 from tests.store.engine_contract import EngineContract
-from tests.store.rows import QUICK, close_segment, commit, messages, page, positions, told
+from tests.store.rows import PLAIN, QUICK, RICH, close_segment, commit, message, messages, page, positions, told
 from tests.store.traffic import Traffic
 
 FULL = """
@@ -180,3 +180,14 @@ async def test_both_stores_say_the_same_of_the_same_traffic(rig: PostgresRig, se
                 answers = [([told(row) for row in rows], complete) for rows, complete in answers]
             assert answers[0] == answers[1], (step, method, argument)
     assert traffic.sequence > 300
+
+
+async def test_rows_of_one_lane_lie_together_where_a_commit_brings_many_of_several(rig: PostgresRig) -> None:
+    store = await rig.open()
+    await store.recover()
+    rows = [message(position, sequence=position * 2 + high, header=RICH if high else PLAIN) for position in range(1, 41) for high in (False, True)]
+    await store.commit(commit(1, rows))
+    few = [message(100 + high, sequence=200 + high, header=RICH if high else PLAIN) for high in (True, False)]
+    await store.commit(commit(2, few))
+    found = [priority for (priority,) in rig.query("SELECT priority FROM surety.message_0_1 ORDER BY ctid")]
+    assert found == [4] * 40 + [9] * 40 + [9, 4], "few rows stay in the order in which they came"
