@@ -12,7 +12,6 @@ from tests.client.listening import SECONDS, ListeningBroker
 A = Queue("a")
 NON_PERSISTENT = DeliveryMode.NON_PERSISTENT
 QUIET = 0.1
-AGAIN = {"reconnect_enabled": True, "reconnect_interval": 0.05}
 
 
 def connect(broker: ListeningBroker, **settings: Any) -> Connection:

@@ -32,6 +32,9 @@ class Face:
     def iterate(self, iterable: Any) -> AsyncIterator[Any]:
         raise NotImplementedError
 
+    async def set_client_id(self, connection: Any, client_id: Any) -> None:
+        raise NotImplementedError
+
     def wrap(self, it: Any) -> Any:
         return Wrapped(self, it) if isinstance(it, OF_FACES) else it
 
@@ -86,6 +89,9 @@ class Threads(Face):
     async def call(self, method: Callable[..., Any], *arguments: Any, **named: Any) -> Any:
         return await asyncio.to_thread(method, *arguments, **named)
 
+    async def set_client_id(self, connection: Any, client_id: Any) -> None:
+        await asyncio.to_thread(setattr, connection.it, "client_id", client_id)
+
     def listener(self, listener: Callable[..., Any]) -> Callable[..., Any]:
         loop = asyncio.get_running_loop()
         return lambda it: asyncio.run_coroutine_threadsafe(listener(it), loop).result()
@@ -104,6 +110,9 @@ class Tasks(Face):
     async def call(self, method: Callable[..., Any], *arguments: Any, **named: Any) -> Any:
         result = method(*arguments, **named)
         return await result if inspect.isawaitable(result) else result
+
+    async def set_client_id(self, connection: Any, client_id: Any) -> None:
+        await connection.set_client_id(client_id)
 
     def listener(self, listener: Callable[..., Any]) -> Callable[..., Any]:
         return listener

@@ -169,16 +169,6 @@ async def test_a_look_that_is_left_ends_with_its_browser(of_tasks: Connection, b
         await anext(look)
 
 
-async def test_the_client_identifier_is_set_once_and_before_anything_else(broker: ListeningBroker) -> None:
-    connection = await ConnectionFactory(address_list=broker.address).create_connection()
-    await connection.set_client_id("mine")
-    assert connection.client_id == "mine"
-    with pytest.raises(IllegalStateException, match="and once"):
-        await connection.set_client_id("other")
-    await connection.close()
-    assert ["client-id" in broker.connects.get(timeout=SECONDS).headers for _ in range(2)] == [False, True]
-
-
 # -- the loop -------------------------------------------------------------------------------------------------------------------------
 def test_a_connection_belongs_to_its_loop(broker: ListeningBroker) -> None:
     async def send_from_another(connection: Connection) -> None:

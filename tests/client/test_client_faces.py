@@ -1,10 +1,8 @@
-"""One contract for both faces, threads and asyncio: what is sent, committed and refused, and who connects."""
+"""One contract for both faces, threads and asyncio: what is sent, committed and refused."""
 
 from __future__ import annotations
 
 import asyncio
-import ssl
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -18,13 +16,12 @@ from broker_core.client import (
     JMSException,
     Message,
     Queue,
-    Reliability,
     TextMessage,
     Topic,
 )
 from broker_core.client.machine.window import MESSAGES_MAX
 from tests.client.faces import QUIET, Face, Threads, becomes, doing, ends, is_waiting, told
-from tests.client.listening import SECONDS, ListeningBroker, messages
+from tests.client.listening import SECONDS, ListeningBroker
 
 A = Queue("a")
 NON_PERSISTENT = DeliveryMode.NON_PERSISTENT
@@ -280,42 +277,3 @@ async def test_a_session_receives_or_listens_and_a_listener_does_not_close_what_
         await consumer.receive(0)
     broker.delivers("2", b"x")
     await becomes(lambda: len(refused) == 3)
-
-
-# -- who connects ---------------------------------------------------------------------------------------------------------------------
-@pytest.mark.parametrize(
-    ("settings", "sentence"),
-    [
-        ({"override_priority": 10}, "from 0 to 9"), ({"consumer_flow_threshold": 0}, "at most 100 percent"),
-        ({"address_list_iterations": 0}, "-1 for ever"), ({"nonpersistent_reliability": Reliability.ASSURED}, "a level of persistent messages"),
-    ],
-)  # fmt: skip
-async def test_a_factory_that_is_not_usable_says_why(face: Face, settings: dict[str, Any], sentence: str) -> None:
-    with pytest.raises(JMSException, match=sentence):
-        await face.opened("stomp://127.0.0.1:1", **settings)
-
-
-async def test_a_level_that_loses_persistent_messages_is_warned_of(face: Face, broker: ListeningBroker) -> None:
-    with pytest.warns(UserWarning, match="they are lost when the broker stops"):
-        await (await face.opened(broker, persistent_reliability=Reliability.EXPRESS)).close()
-
-
-async def test_everything_works_over_tls(face: Face, encrypted: ListeningBroker, pair: tuple[Path, Path]) -> None:
-    context = ssl.create_default_context(cafile=str(pair[0]))
-    async with face.connection(encrypted, ssl_context=context) as connection:
-        session = await connection.create_session()
-        consumer, producer = await session.create_consumer(A), await session.create_producer(A)
-        for size in (0, 10, 3_000_000):
-            await producer.send(b"x" * size)
-            assert len((await told(encrypted, "SEND")).body) == size
-        bodies = [b"a", b"b" * 3_000_000, b"c" * 20_000]
-        encrypted.answer = b"".join(messages("2", *bodies))
-        await producer.send("now")
-        assert [(await consumer.receive(SECONDS)).octets() for _ in bodies] == bodies
-
-
-async def test_a_broker_whose_certificate_is_not_trusted_is_not_spoken_to_unless_told(face: Face, encrypted: ListeningBroker) -> None:
-    with pytest.raises(JMSException, match="CERTIFICATE_VERIFY_FAILED"):
-        await face.opened(encrypted)
-    async with face.connection(encrypted, ssl_is_host_trusted=True) as connection:
-        await (await (await connection.create_session()).create_producer(A)).send("x")

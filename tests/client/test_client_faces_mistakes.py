@@ -10,18 +10,16 @@ from typing import Any
 import pytest
 
 from broker_core.client import (
-    InvalidClientIDException,
+    IllegalStateException,
     InvalidDestinationException,
     InvalidSelectorException,
     JMSException,
-    JMSSecurityException,
     MessageFormatException,
     Queue,
     TextMessage,
     Topic,
 )
-from broker_core.client.exceptions import IllegalStateException
-from tests.client.faces import Face, told
+from tests.client.faces import told
 from tests.client.listening import SECONDS, ListeningBroker
 
 A, NUL = Queue("a"), "a\0b"
@@ -127,43 +125,3 @@ async def test_what_cannot_be_consumed_is_refused(
         with pytest.raises(kind, match=sentence):
             await what(session)
         assert connection.it._machine._awaited == {}
-
-
-IDENTIFIERS = [
-    ("x" * 256, "at most 255 characters"), (NUL, "holds a NUL character"), ("a\nb", "line break"), ("a\r", "line break"),
-    ("\ud800", "cannot be written as UTF-8"), (17, "must be a str"),
-]  # fmt: skip
-
-
-@pytest.mark.parametrize(("identifier", "sentence"), IDENTIFIERS)
-async def test_a_client_identifier_that_cannot_be_is_refused_before_the_connection_is_left_for_another(
-    face: Face, broker: ListeningBroker, identifier: Any, sentence: str
-) -> None:
-    async def set_client_id(connection: Any, client_id: Any) -> None:
-        if hasattr(connection.it, "set_client_id"):
-            await connection.set_client_id(client_id)
-        else:
-            await face.call(setattr, connection.it, "client_id", client_id)
-
-    connection = await face.opened(broker)
-    with pytest.raises(InvalidClientIDException, match=sentence):
-        await set_client_id(connection, identifier)
-    assert not connection.is_closed and broker.connects.qsize() == 1
-    await set_client_id(connection, "x" * 255)
-    await connection.close()
-    assert [broker.connects.get().headers.get("client-id") for _ in range(2)] == [None, "x" * 255]
-
-
-@pytest.mark.parametrize(("identifier", "sentence"), IDENTIFIERS)
-async def test_so_is_the_factorys(face: Face, broker: ListeningBroker, identifier: Any, sentence: str) -> None:
-    with pytest.raises(InvalidClientIDException, match=sentence):
-        await face.opened(broker, configured_client_id=identifier, reconnect_enabled=True, reconnect_attempts=-1)
-    assert broker.connects.empty()
-
-
-@pytest.mark.parametrize("wrong", [{"username": NUL}, {"username": "a\nb"}, {"password": "secret\r"}, {"password": "secret\0"}])
-async def test_so_are_a_user_name_and_a_password_that_cannot_be_said(face: Face, broker: ListeningBroker, wrong: dict[str, str]) -> None:
-    with pytest.raises(JMSSecurityException, match=r"name|password") as refused:
-        await face.opened(broker, **wrong)
-    assert "secret" not in str(refused.value)
-    assert broker.connects.empty()
