@@ -7,7 +7,7 @@ import random
 import ssl
 import sys
 import warnings
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Self
 
@@ -80,6 +80,10 @@ class FactorySettings(Settings):
             return f"override_priority is {self.override_priority}: it must be a number from 0 to 9"
         if not 0 < self.consumer_flow_threshold <= 100:
             return f"consumer_flow_threshold is {self.consumer_flow_threshold}: it must be more than 0 and at most 100 percent"
+        ahead = {f"prefetch_policy's {name}": limit for name, limit in asdict(self.prefetch_policy).items()}
+        for name, limit in (ahead | {"consumer_flow_limit": self.consumer_flow_limit or 0}).items():
+            if type(limit) is not int or limit < 0:
+                return f"{name} is {limit!r}: it must be a whole number of messages, 0 for the broker's maximum"
         if self.address_list_iterations == 0:
             return "address_list_iterations is 0: use 1, or -1 for ever"
         for name in ("reconnect_interval", "socket_connect_timeout", "ping_interval", "ack_timeout", "connection_flow_count", "connection_flow_limit"):

@@ -14,6 +14,7 @@ from broker_core.client import (
     InvalidClientIDException,
     JMSException,
     JMSSecurityException,
+    PrefetchPolicy,
     Queue,
     Reliability,
 )
@@ -30,6 +31,8 @@ A, NUL = Queue("a"), "a\0b"
         ({"override_priority": 10}, "from 0 to 9"), ({"consumer_flow_threshold": 0}, "at most 100 percent"),
         ({"address_list_iterations": 0}, "-1 for ever"), ({"ping_interval": -1}, "must not be negative"),
         ({"nonpersistent_reliability": Reliability.ASSURED}, "a level of persistent messages"),
+        ({"consumer_flow_limit": -1}, "consumer_flow_limit is -1: it must be a whole number"), ({"consumer_flow_limit": True}, "a whole number"),
+        ({"prefetch_policy": PrefetchPolicy(topic=-5)}, "prefetch_policy's topic is -5"),
     ],
 )  # fmt: skip
 async def test_a_factory_that_is_not_usable_says_why(face: Face, settings: dict[str, Any], sentence: str) -> None:
@@ -68,7 +71,7 @@ async def test_a_client_identifier_that_cannot_be_is_refused_before_the_connecti
 @pytest.mark.parametrize(("identifier", "sentence"), IDENTIFIERS)
 async def test_so_is_the_factorys(face: Face, broker: ListeningBroker, identifier: Any, sentence: str) -> None:
     with pytest.raises(InvalidClientIDException, match=sentence):
-        await face.opened(broker, configured_client_id=identifier, reconnect_enabled=True, reconnect_attempts=-1)
+        await face.opened(broker, configured_client_id=identifier)
     assert broker.connects.empty()
 
 
