@@ -19,6 +19,7 @@ from .placing import obtain
 from .refusal import Refusal
 from .sending import accept, drop, why_not
 from .settlement import acknowledge, answer, feed, give_back, give_up, unreserve
+from .settlement import settle as settle_now
 from .shard import Shard
 from .subscription import Subscription
 from .temporary import ensure
@@ -45,6 +46,8 @@ def transacted(shard: Shard, command: Transacted) -> None:
     if transaction is None or transaction.ends_at <= shard.now:
         if isinstance(work, Send):
             discard_body(shard, work.message)
+        else:
+            _release(shard, work)
         _refuse(shard, command, Refusal.NO_SUCH_TRANSACTION if transaction is None else Refusal.TRANSACTION_TIMED_OUT)
     elif isinstance(work, Send):
         _send(shard, transaction, command, work)
@@ -85,6 +88,7 @@ def _settle(shard: Shard, transaction: Transaction, command: Transacted, settle:
         return
     tags = link.tags_upto(settle.upto) if settle.upto else settle.tags
     if not _has_room(shard, transaction, len(tags)):
+        _release(shard, settle)
         _refuse_part(shard, transaction, command, Refusal.TRANSACTION_TOO_LARGE)
         return
     messages = [link.unsettled.pop(tag) for tag in tags if tag in link.unsettled]
@@ -103,6 +107,13 @@ def _settle(shard: Shard, transaction: Transaction, command: Transacted, settle:
         _not_outstanding(shard, transaction, command)
     else:
         _confirm(shard, command)
+
+
+def _release(shard: Shard, settle: Settle) -> None:
+    """What it names goes back. Its client may have said ABORT behind it and believes that: a cumulative acknowledgement must not take it along."""
+    link = shard.links.get(settle.link)
+    if link is not None and link.peer.number == settle.peer:
+        settle_now(shard, Settle(settle.peer, settle.link, settle.tags, settle.upto, Outcome.RELEASED))
 
 
 def _not_outstanding(shard: Shard, transaction: Transaction, command: Transacted) -> None:

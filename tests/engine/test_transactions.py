@@ -333,7 +333,7 @@ def test_what_a_cumulative_acknowledgement_brings_counts_towards_the_bound() -> 
     assert b.refused(settle(b, upto=4)) == [Refusal.TRANSACTION_TOO_LARGE]
     end(b, commit=False)
     begin(b)
-    assert b.refused(settle(b, upto=3)) == []
+    assert b.refused(settle(b, upto=7)) == []
 
 
 def test_a_transaction_that_nobody_ends_gives_back_what_it_holds() -> None:
@@ -385,3 +385,29 @@ def test_a_lower_priority_that_waited_for_a_reserved_message_is_delivered_at_the
     b.passes(20)
     b.apply(c.End(1, b"t", True))
     assert b.bodies(b.flush()) == ["low"]
+
+
+# -- what was refused ---------------------------------------------------------------------------------------------------------------------
+def test_a_cumulative_acknowledgement_does_not_take_along_what_a_transaction_that_timed_out_was_to_have() -> None:
+    b = Bench(transaction_ms_max=1000)
+    b.attach()
+    b.send("a", "b")
+    begin(b)
+    b.passes(1000)
+    b.apply(c.Transacted(1, TX, c.Settle(1, 1, [1]), "settled"), c.End(1, TX, False), c.Settle(1, 1, [], 2))
+    outputs = b.flush()
+    assert b.refused(outputs) == [Refusal.TRANSACTION_TIMED_OUT]
+    assert [(b.body(message), message.redelivered) for message in b.delivered(outputs)] == [("a", True)]
+    assert b.depth() == 1
+
+
+def test_nor_what_a_transaction_had_no_room_for() -> None:
+    b = Bench(transaction_messages_max=1)
+    b.attach()
+    b.send("a", "b", "c")
+    begin(b)
+    b.apply(c.Transacted(1, TX, c.Settle(1, 1, [], 2), "settled"), c.End(1, TX, False), c.Settle(1, 1, [], 3))
+    outputs = b.flush()
+    assert b.refused(outputs) == [Refusal.TRANSACTION_TOO_LARGE]
+    assert held(b.delivered(outputs)) == [(0, True, 0), (1, True, 0)]
+    assert b.depth() == 2
