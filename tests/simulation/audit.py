@@ -5,8 +5,11 @@ A promise that a fault takes away is given up explicitly: `excuse`.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+
+from .transactions import Transaction, Transactions
 
 DEAD = "queue/mq.sys.dmq"
 CLOSED = "g0"
@@ -18,16 +21,6 @@ CLOCK_LAG_MS = 2
 
 class Broken(AssertionError):
     """A promise of the broker."""
-
-
-@dataclass(eq=False)
-class Transaction:
-    """What a session did between BEGIN and its end."""
-
-    sent: list[Known] = field(default_factory=list)
-    settled: list[tuple[Subscription, list[Known]]] = field(default_factory=list)
-    ended: str = ""
-    """COMMIT or ABORT, once it is said."""
 
 
 @dataclass(eq=False)
@@ -112,10 +105,11 @@ class Subscription:
 
 
 class Auditor:
-    def __init__(self, redelivery_max: int) -> None:
+    def __init__(self, redelivery_max: int, transaction_ms: int, counts: Counter[str]) -> None:
         self._maximum = redelivery_max
         self.known: dict[str, Known] = {}
         self._holders: dict[tuple[str, str], Subscription] = {}
+        self.transactions = Transactions(self._require, DEAD, transaction_ms - CLOCK_LAG_MS, counts)
         self._over: set[str] = set()
         """Temporary destinations whose connection ends, or has ended."""
 
@@ -143,8 +137,10 @@ class Auditor:
         self._require(dead or at.place in message.places, f"{uid} is not for {at.place}, it is for {message.places}")
         self._require(now >= message.due - CLOCK_LAG_MS, f"{uid} came {message.due - now} ms before it was due")
         self._require(at.takes(message), f"{uid}, {message.colour} with priority {message.priority}, came to {at.name}, which wants {at.selector}")
-        within = message.within
-        self._require(within is None or within.ended == "COMMIT", f"{uid} came, and its transaction was not committed")
+        self.transactions.sees_send(message)
+        self.transactions.sees_again(message, at.place, now)
+        if dead:
+            self.transactions.dies(message, now)
         if not message.excused:
             self._check_history(message, at, redelivered, headers, now)
         message.seen.add(at.place)
@@ -208,6 +204,7 @@ class Auditor:
         if at.auto:
             self.known[uid].acked.add(at.place)
             self.known[uid].unacknowledged = True
+            self.transactions.sees_again(self.known[uid], at.place, None)
 
     # -- settling -------------------------------------------------------------------------------------------------------------------------
     def acks(self, at: Subscription, messages: Iterable[Known]) -> None:
@@ -237,36 +234,6 @@ class Auditor:
             elif at.address != DEAD:
                 message.nacks_confirmed += 1
 
-    # -- transactions ---------------------------------------------------------------------------------------------------------------------
-    def ends(self, transaction: Transaction, how: str) -> None:
-        """COMMIT or ABORT is said. A roll-back is a failure of what was acknowledged within, and a COMMIT may be refused."""
-        transaction.ended = how
-        if how == "COMMIT":
-            for at, messages in transaction.settled:
-                for message in messages:
-                    message.nacks += at.address != DEAD
-        if how == "ABORT":
-            for at, messages in transaction.settled:
-                self.nacks(at, messages)
-                for message in messages:
-                    message.acked.discard(at.place)
-
-    def ended(self, transaction: Transaction) -> None:
-        """The receipt of its end."""
-        if transaction.ended == "COMMIT":
-            for message in transaction.sent:
-                message.confirmed = True
-            for at, messages in transaction.settled:
-                for message in messages:
-                    message.nacks -= at.address != DEAD
-        for at, messages in transaction.settled:
-            self.settlement_confirmed(at, messages, accepted=transaction.ended == "COMMIT")
-
-    def _check_whole(self, transaction: Transaction) -> None:
-        promised = [message for message in transaction.sent if message.stored and not message.excused]
-        seen = [message.uid for message in promised if message.seen or message.acked]
-        self._require(len(seen) in (0, len(promised)), f"of the transaction of {[m.uid for m in promised]} only {seen} came")
-
     # -- what takes promises away ---------------------------------------------------------------------------------------------------------
     def excuse(self, why: str, *, address: str | None = None, below: int = ASSURED + 1) -> None:
         """From now on the messages known so far, of this address, of lower levels than `below`, may be lost or come again. Of the dead
@@ -292,9 +259,8 @@ class Auditor:
     # -- the end --------------------------------------------------------------------------------------------------------------------------
     def check_end(self) -> None:
         """Everything was drained: what was promised has come to somebody."""
+        self.transactions.check_end()
         for message in self.known.values():
-            if message.within is not None:
-                self._check_whole(message.within)
             promised = message.confirmed or (message.stored and bool(message.seen))
             if not promised or message.excused or message.level == BEST_EFFORT:
                 continue

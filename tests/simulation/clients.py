@@ -54,7 +54,7 @@ class Client:
         """Until the session has had enough, or the broker."""
         random, climate = self.random, self.world.climate
         manner = random.random()
-        produces, consumes = manner < climate.producers + 0.2, manner > climate.producers
+        produces, consumes = manner < climate.producers + climate.both, manner > climate.producers
         steps = random.randrange(10, 120)
         while steps and not session.closed and not self.stopping:
             await asyncio.sleep(random.random() * 0.006)
@@ -68,7 +68,23 @@ class Client:
             if produces and len(session.receipts) < 20:
                 self._produce(session)
             if session.transaction is not None and random.random() < 0.3:
-                session.end(commit=random.random() < 0.7)
+                await self._end(session)
+
+    async def _end(self, session: Session) -> None:
+        """Often nobody hears what became of a COMMIT."""
+        random, climate = self.random, self.world.climate
+        if random.random() < climate.spoiled:
+            session.spoil()
+        commit = random.random() < 0.7
+        session.end(commit=commit)
+        if not commit or random.random() > climate.doubts or self.world.faults.calm:
+            return
+        await asyncio.sleep(random.random() * 0.012)
+        if random.random() < 0.5:
+            session.cut(within_a_frame=False)
+        elif not session.closed:
+            self.world.counts["kills behind a COMMIT"] += 1
+            self.world.faults.kill()
 
     # -- producing ------------------------------------------------------------------------------------------------------------------------
     def _produce(self, session: Session) -> None:

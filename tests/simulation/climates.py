@@ -51,7 +51,8 @@ class Climate:
     sends_to: tuple[str, ...] = (*QUEUES, TOPIC)
     consumes: tuple[str, ...] = (*QUEUES, *QUEUES, DEAD, TOPIC, TOPIC)
     producers: float = 0.4
-    """Of sessions that only produce; as many of the others only consume, a fifth of all does both."""
+    """Of sessions that only produce; as many of the others only consume, `both` do either."""
+    both: float = 0.2
     volatile: int = 150
     """Of 600 commands those in which most of what is sent is volatile."""
     delayed: float = 0.15
@@ -65,6 +66,10 @@ class Climate:
     confirmed: float = 0.5
     """Of acknowledgements those that ask for a receipt."""
     transactions: float = 0.05
+    spoiled: float = 0.05
+    """Of transactions those that acknowledge what is not outstanding."""
+    doubts: float = 0.03
+    """Of COMMITs those behind which the client or the node is gone."""
     selective: float = 0.35
     exclusive: float = 0.05
     looks: float = 0.04
@@ -145,6 +150,21 @@ CLIMATES = (
         exclusive=0.3,
         looks=0.2,
         kills=0.01,
+    ),
+    Climate(
+        "transactions",
+        replace(LIMITS, transaction_ms_max=18, memory_octets=40_000),
+        producers=0.1,
+        both=0.8,
+        volatile=50,
+        delayed=0.05,
+        expiring=0.05,
+        held=2,
+        transactions=0.4,
+        spoiled=0.12,
+        doubts=0.25,
+        kills=0.01,
+        faults=0,
     ),
 )
 

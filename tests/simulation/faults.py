@@ -56,7 +56,7 @@ class Faults:
             self._collect()
             choice = random.random()
             if random.random() < climate.kills:
-                self._kill()
+                self.kill()
             elif random.random() < climate.purges:
                 self._ask("purge", "queue/d")
             elif choice < 0.45:
@@ -70,7 +70,7 @@ class Faults:
             elif choice < 0.78:
                 self._ask("reap")
 
-    def _kill(self) -> None:
+    def kill(self) -> None:
         term = self.world.serving()
         if term is not None:
             self.world.counts["kills"] += 1

@@ -54,8 +54,7 @@ class Looks:
             return
         self._require(message.address == look.address, f"{uid} was sent to {message.address} and shown in {look.address}")
         self._require(uid not in look.over or bool(message.excused), f"{uid} was over before {look.name} looked, and was shown to it")
-        within = message.within
-        self._require(within is None or within.ended == "COMMIT", f"{uid} was shown, and its transaction was not committed")
+        self._auditor.transactions.sees_send(message)
         last, look.last = look.last, message
         self._require(last is None or last.priority >= message.priority, f"{uid} was shown to {look.name} after one of lower priority")
         key = message.session, message.priority, message.stored, message.delay

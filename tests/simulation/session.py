@@ -11,8 +11,9 @@ from broker_core.stomp.limits import Limits
 from broker_core.stomp.mapping import DELAYS, DUPLICATE_IDS
 from broker_core.stomp.sections import SERVER_COMMANDS
 
-from .audit import CLOSED, Auditor, Known, Subscription, Transaction
+from .audit import CLOSED, Auditor, Known, Subscription
 from .looks import Look, Looks
+from .transactions import ACK, NACK, REJECT, Transaction
 from .wire import Wire
 
 TOPIC = "topic/t"
@@ -60,6 +61,10 @@ class Session:
         self.transaction: Transaction | None = None
         """Begun and not ended."""
         self._transactions = 0
+        self._ending: dict[str, Transaction] = {}
+        """Transactions whose COMMIT is not answered, by its receipt."""
+        self.over: tuple[Subscription, dict[str, str]] | None = None
+        """The last delivery that was acknowledged in no transaction."""
         self.unconfirmed_sends: list[str] = []
         """Sends without a receipt of their own since the last DISCONNECT: that one's receipt covers them."""
         self._orders = self._receipt = 0
@@ -193,6 +198,7 @@ class Session:
     def begin(self) -> None:
         self._transactions += 1
         self.transaction = Transaction()
+        self._auditor.transactions.begins(self.transaction, self._now())
         self._say("BEGIN", [("transaction", self._name_of_transaction())])
 
     def end(self, *, commit: bool) -> None:
@@ -200,8 +206,16 @@ class Session:
         assert transaction is not None
         how = "COMMIT" if commit else "ABORT"
         self._log((how, self.name, [message.uid for message in transaction.sent]))
-        self._auditor.ends(transaction, how)
-        self._say(how, [("transaction", self._name_of_transaction()), self._asks(lambda: self._auditor.ended(transaction))])
+        self._auditor.transactions.ends(transaction, how)
+        receipt = self._asks(lambda: self._auditor.transactions.ended(transaction))
+        self._ending[receipt[1]] = transaction
+        self._say(how, [("transaction", self._name_of_transaction()), receipt])
+
+    def spoil(self) -> None:
+        """Acknowledge within the transaction what was acknowledged before, if there is anything: it cannot be committed any more."""
+        if self.transaction is not None and self.over is not None and self.over[0].open:
+            self.transaction.hopeless = "it acknowledged what was not outstanding"
+            self._say("ACK", [*self._name_of_delivery(self.over[1]), ("transaction", self._name_of_transaction())])
 
     def unsubscribe(self, name: str) -> None:
         """What was outstanding is the broker's again as soon as it reads this."""
@@ -226,12 +240,14 @@ class Session:
         refused never comes again."""
         settled, auditor = self.covered(at, message), self._auditor
         self.inbox = [entry for entry in self.inbox if entry[0] is not at or entry[1] not in settled]
-        within = self.transaction if accepted and not final else None
-        (auditor.acks if accepted else auditor.rejects if final else auditor.nacks)(at, settled)
-        old = [("message-id", headers["message-id"]), ("subscription", headers["subscription"])]
-        named = [("id", headers["ack"])] if self.version == "1.2" else old
+        within = self.transaction if not (accepted and final) and (accepted or self._random.random() < 0.7) else None
+        named = self._name_of_delivery(headers)
         if within is not None:
-            within.settled.append((at, settled))
+            auditor.transactions.settles(within, at, settled, ACK if accepted else REJECT if final else NACK)
+        else:
+            (auditor.acks if accepted else auditor.rejects if final else auditor.nacks)(at, settled)
+            self.over = (at, headers) if accepted else self.over
+        if within is not None:
             named.append(("transaction", self._name_of_transaction()))
         elif receipt and final and not accepted:
             named.append(self._asks(lambda: auditor.rejection_confirmed(at, settled)))
@@ -242,13 +258,16 @@ class Session:
         self._log(("ack" if accepted else "reject" if final else "nack", [m.uid for m in settled]))
         self._say("ACK" if accepted else "NACK", named)
 
+    def _name_of_delivery(self, headers: dict[str, str]) -> list[tuple[str, str]]:
+        if self.version == "1.2":
+            return [("id", headers["ack"])]
+        return [("message-id", headers["message-id"]), ("subscription", headers["subscription"])]
+
     def disconnect(self) -> None:
         """In good order; its receipt covers every send before it."""
         uids, auditor = self.unconfirmed_sends, self._auditor
         self.inbox = []
-        self._replies_are_over()
-        for subscription in self.subscriptions.values():
-            subscription.open = False
+        self.is_closing()
         self._say("DISCONNECT", [self._asks(lambda: [auditor.confirmed(uid) for uid in uids] and None)])
 
     def cut(self, *, within_a_frame: bool) -> None:
@@ -276,6 +295,8 @@ class Session:
             self._parser.version = self.version
         else:
             self.told = headers.get("message", "")
+            if headers.get("receipt-id") in self._ending:
+                self._auditor.transactions.refused(self._ending[headers["receipt-id"]], self.told)
             self._log(("error", self.name, headers.get("message"), body))
 
     def _message(self, headers: dict[str, str], body: bytes) -> None:
@@ -321,6 +342,8 @@ class Session:
                 self._auditor.excuse("it may have waited behind a large body, without acknowledgements", address=subscription.address)
 
     def is_closing(self) -> None:
+        if self.transaction is not None:
+            self._auditor.transactions.abandons(self.transaction)
         self._replies_are_over()
         for subscription in self.subscriptions.values():
             subscription.open = False
@@ -331,6 +354,4 @@ class Session:
     def _end(self) -> None:
         self.closed = True
         self.inbox = []
-        self._replies_are_over()
-        for subscription in self.subscriptions.values():
-            subscription.open = False
+        self.is_closing()

@@ -1,25 +1,16 @@
-"""Whose turn it is, from what the engine is asked and what it hands out: while a queue or a subscription has exclusive consumers, one receives."""
+"""Whose turn it is, from what the engine is asked and what it hands out: while a queue or a subscription has exclusive consumers, one receives;
+of a message group its owner does."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 from broker_core.engine.commands import Attach, Command, Detach, Open, PeerLost
 from broker_core.engine.effects import Delivered, Detached, Output, Refused
 
 from .audit import Broken
-
-
-@dataclass(eq=False)
-class Consumer:
-    link: int
-    peer: int
-    place: tuple[str, str]
-    """Address and name of the subscription."""
-    exclusive: bool
-    priority: int
+from .groups import Consumer, Groups
 
 
 class Turns:
@@ -27,6 +18,7 @@ class Turns:
 
     def __init__(self, counts: Counter[str]) -> None:
         self._counts = counts
+        self._groups = Groups(counts)
         self._peers: dict[int, None] = {}
         """Connected: what one asked for before it was lost may come after that, and is nobody's."""
         self._consumers: dict[int, Consumer] = {}
@@ -39,29 +31,46 @@ class Turns:
             self._peers[command.peer] = None
         elif isinstance(command, Attach) and command.peer in self._peers and command.link not in self._consumers:
             place = command.address, command.name
-            self._consumers[command.link] = Consumer(command.link, command.peer, place, command.exclusive, command.priority)
+            selector = command.wanted.selector.text if command.wanted.selector is not None else ""
+            consumer = Consumer(command.link, command.peer, place, command.exclusive, command.priority, selector)
+            self._consumers[command.link] = consumer
+            if consumer.exclusive:
+                self._groups.belong_to(self._leaders()[place])
         elif isinstance(command, Detach):
-            self._consumers.pop(command.link, None)
+            self._leave(command.link)
         elif isinstance(command, PeerLost):
             self._peers.pop(command.peer, None)
-            self._consumers = {link: consumer for link, consumer in self._consumers.items() if consumer.peer != command.peer}
+            for consumer in [consumer for consumer in self._consumers.values() if consumer.peer == command.peer]:
+                self._leave(consumer.link)
+
+    def _leave(self, link: int) -> None:
+        consumer = self._consumers.pop(link, None)
+        if consumer is not None:
+            self._groups.leaves(consumer)
+
+    def _leaders(self) -> dict[tuple[str, str], Consumer]:
+        """Of several exclusive ones the highest priority leads, of equals the first."""
+        leaders: dict[tuple[str, str], Consumer] = {}
+        for consumer in self._consumers.values():
+            if consumer.exclusive and (consumer.place not in leaders or consumer.priority > leaders[consumer.place].priority):
+                leaders[consumer.place] = consumer
+        return leaders
 
     def check(self, outputs: Iterable[Output]) -> None:
         """After a flush."""
         for output in outputs:
             if isinstance(output, Refused | Detached):
-                self._consumers.pop(output.link, None)
-        exclusive: dict[tuple[str, str], list[Consumer]] = {}
-        for consumer in self._consumers.values():
-            if consumer.exclusive:
-                exclusive.setdefault(consumer.place, []).append(consumer)
+                self._leave(output.link)
+        leaders = self._leaders()
         for output in outputs:
             consumer = self._consumers.get(output.link) if isinstance(output, Delivered) else None
-            if consumer is not None and consumer.place in exclusive:
-                self._serve(consumer, max(exclusive[consumer.place], key=lambda one: one.priority))
+            if consumer is None:
+                continue
+            if consumer.place in leaders:
+                self._serve(consumer, leaders[consumer.place])
+            self._groups.receives(consumer, output.messages)
 
     def _serve(self, consumer: Consumer, leader: Consumer) -> None:
-        """Of several exclusive ones the highest priority leads, of equals the first."""
         if consumer is not leader:
             raise Broken(f"link {consumer.link} of {consumer.place} received, link {leader.link} is exclusive")
         before = self._served.get(consumer.place)

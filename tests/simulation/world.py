@@ -60,6 +60,18 @@ MUST_HAPPEN = (
     "portions left for later",
     "returns left for later",
     "returns of message groups left for later",
+    "message groups that got another owner",
+    "message groups with two owners, by what they take",
+    "NACK in a transaction",
+    "REJECT in a transaction",
+    "transactions ended by COMMIT",
+    "transactions ended by ABORT",
+    "transactions abandoned",
+    "transactions in doubt, done",
+    "transactions in doubt, not done",
+    "transactions refused, delivery not outstanding",
+    "transactions refused, transaction timed out",
+    "kills behind a COMMIT",
     "kept for several",
     "kept for others than who took it",
     "subscriptions left for later",
@@ -84,7 +96,7 @@ class World:
         self.seed, self.loop, self._commands = seed, loop, commands
         self.climate = climate_of(seed)
         self.counts: Counter[str] = Counter()
-        self.auditor = Auditor(SETTINGS.redelivery_max)
+        self.auditor = Auditor(SETTINGS.redelivery_max, self.climate.limits.transaction_ms_max, self.counts)
         self.looks = Looks(self.auditor, self.counts)
         self.faults = Faults(self, self.random("faults"))
         self.database = MemoryDatabase(self.faults.choose, "sim")

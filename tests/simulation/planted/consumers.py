@@ -5,7 +5,7 @@ from __future__ import annotations
 import bisect
 from typing import Any
 
-from broker_core.engine import eligibility, group_dispatch, subscribing
+from broker_core.engine import eligibility, group_dispatch, grouping, subscribing
 from broker_core.engine.waiting import put_back
 
 from .plant import Plant
@@ -50,9 +50,34 @@ def set_aside_and_left(plant: Plant) -> None:
     plant.put(group_dispatch, "take_aside", take_aside)
 
 
+def any_hungry_consumer_is_the_owner(plant: Plant) -> None:
+    """A message group goes to whoever has room."""
+    right = group_dispatch._assign
+
+    def assign(shard: Any, link: Any, place: Any, message: Any, turn: Any) -> Any:
+        return right(shard, link, place, message, turn) if turn.own_only or message.header.group is None else link
+
+    plant.put(group_dispatch, "_assign", assign)
+
+
+def group_of_two(plant: Plant) -> None:
+    """What comes back from an owner that has gone has another owner, which the messages behind it do not know of."""
+    right = group_dispatch._assign
+
+    def assign(shard: Any, link: Any, place: Any, message: Any, turn: Any) -> Any:
+        comes_back = message.header.group is not None and message.redelivered
+        if comes_back and not turn.own_only and grouping.owner_of(shard, link.subscription, message) is None:
+            return link
+        return right(shard, link, place, message, turn)
+
+    plant.put(group_dispatch, "_assign", assign)
+
+
 BUGS = (
     exclusive_one_of_many,
     newest_exclusive_consumer_leads,
     set_aside_for_ever,
     set_aside_and_left,
+    any_hungry_consumer_is_the_owner,
+    group_of_two,
 )
