@@ -5,6 +5,7 @@ from __future__ import annotations
 import statistics
 from collections.abc import Callable
 
+from tests.bench.client import client
 from tests.bench.comparison import compare
 from tests.bench.dawdlers import dawdlers
 from tests.bench.deep import deep
@@ -128,6 +129,7 @@ CASES: dict[str, Callable[[Bench], list[Row]]] = {
     "dawdlers-topic": lambda bench: dawdlers(bench, "topic"),
     "priorities": priorities,
     "selective": selective,
+    "client": client,
     "deep": deep,
     "many": many,
     "endurance": lambda bench: endurance(bench, "plain"),
