@@ -11,8 +11,9 @@ from broker_core.engine.effects import Delivered
 from broker_core.engine.message import Encoding, Header, Message, StoredBody
 
 from .escaping import escape, for_version, header_line
-from .mapping import Acknowledge, annotation_lines
+from .mapping import annotation_lines
 from .outbox import LargeBody, Piece
+from .subscribe import Acknowledge
 
 REST = b"\ntimestamp:%d\n%b\ncontent-length:%d\n\n"
 """Of an ordinary frame, behind message-id and ack: what does not depend on the link."""

@@ -15,8 +15,9 @@ from broker_core.engine.effects import Outcome
 
 from .limits import Limits
 from .link import Holders, Link
-from .mapping import Acknowledge, flag, is_named, quoted, subscribing, subscription_name
+from .mapping import flag, quoted
 from .sections import Malformed, on_wire
+from .subscribe import Acknowledge, is_named, subscribing, subscription_name
 from .temporaries import Temporaries
 from .tokens import Receipt, Unsubscribed
 
