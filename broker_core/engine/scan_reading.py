@@ -1,7 +1,8 @@
 """What scans read from the store: pages without bodies, to look at; bodies of what is about to leave (R8).
 
-One scan of a shard reads at a time, in turn. While there is other traffic it rests between its reads for twice what they took, and as long as others
-need for what looking at the rows takes: what reads is one of three that share two processors with the node, and has a third of its share then.
+One scan of a shard reads at a time, in turn. While there is other traffic it rests between its reads: a multiple of what they took, and as long as
+others need for what looking at the rows takes. A read goes through the database's memory with all that it covers, so others lose more by it than its
+processor time. When the disk is slow a long read is not made longer still.
 """
 
 from __future__ import annotations
@@ -17,8 +18,10 @@ from .selection import Scan, Selection
 from .shard import Shard
 from .subscription import Subscription
 
-REST = 2
+REST = 4
 """What a scan rests for each millisecond of its reads."""
+REST_MS_MAX = 100
+"""After one read. A read covers 50,000 positions: the rests of a search through two million come to 4 s at the most."""
 ROWS_PER_MS = 50
 """Rows that a scan looks at in the time that it lets others have for each millisecond: one costs 4 us, so a fifth of the node's time at the most."""
 
@@ -108,7 +111,7 @@ def loaded(shard: Shard, scan: Scan, read: PageWanted | PositionsWanted, command
     """What a scan asked for."""
     if isinstance(read, PageWanted):
         busy = shard.scan_traffic != shard.accepted + shard.settled
-        shard.scan_at = shard.now + busy * (REST * (shard.now - shard.scan_began) + len(command.messages) // ROWS_PER_MS)
+        shard.scan_at = shard.now + busy * (min(REST * (shard.now - shard.scan_began), REST_MS_MAX) + len(command.messages) // ROWS_PER_MS)
         shard.scan_began = 0
     if not scan.selection.links:
         return
