@@ -65,8 +65,8 @@ def measure(chosen: argparse.Namespace) -> int:
                 continue
             print(*report.lines(done), sep="\n", flush=True)
             rows += done
-        if chosen.write:
-            report.write(rows, about)
+            if chosen.write:  # at once: what comes after may be interrupted
+                report.write(done, about)
     return int(failed or any(row.kept is False for row in rows))
 
 
