@@ -211,6 +211,8 @@ class Destination:
         if last is not subscription:
             self.subscriptions[subscription.place] = last
             last.place = subscription.place
+        if self.witness is subscription:  # its lanes go on without it
+            self.witness = None
 
     @property
     def is_empty(self) -> bool:

@@ -7,6 +7,7 @@ are message groups group_dispatch.py says who is served what.
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import takewhile
 from typing import Any
 
 from .commands import Direction
@@ -88,6 +89,7 @@ def _serve(shard: Shard, hungry: Tier) -> None:
     shared: Cursor | Scan | None = None
     share = turns = 0
     batch = shard.batch
+    two_lanes = isinstance(source, Subscription) and not source.durable
     while hungry and batch.room > 0 and (cursor := first(shard, source)) is not None:
         if cursor is not shared or not turns:
             shared, turns = cursor, len(hungry)
@@ -96,6 +98,8 @@ def _serve(shard: Shard, hungry: Tier) -> None:
         link = hungry.popleft()
         room = room_of(shard, link)
         if room > 0:
+            if two_lanes:
+                room = min(room, _before_its_twin(cursor))
             room = room if room < batch.room else batch.room  # noqa: FURB136  # min() costs three times as much, per message
             deliver(shard, link, cursor, share if share < room else room)  # noqa: FURB136
             room = room_of(shard, link)
@@ -133,6 +137,19 @@ def _foremost(_: Shard, subscription: Subscription) -> Cursor | None:
             if not subscription.durable:  # what it gets of one producer and mode may lie in both lanes (topics.publish)
                 return None
     return found
+
+
+def _before_its_twin(cursor: Cursor | Scan) -> int:
+    """How many messages the cursor has that are older than what lies in the other lane of its priority: of one producer and mode a volatile subscription
+    may get some from there (topics.publish)."""
+    assert isinstance(cursor, Cursor)
+    twin = next((other for other in cursor.subscription.order if other.priority == cursor.priority and other is not cursor and other.deliverable), None)
+    if twin is None:
+        return ALL
+    if cursor.returned:
+        return 1
+    next_there = twin.head.sequence
+    return max(sum(1 for _ in takewhile(lambda message: message.sequence < next_there, cursor.ready)), 1)
 
 
 def _of_members(shard: Shard, subscription: WildcardSubscription) -> Cursor | None:

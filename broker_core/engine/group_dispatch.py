@@ -135,10 +135,11 @@ def _take(shard: Shard, link: Link, place: Place, turn: Turn) -> list[Message]:
     cursor = place if isinstance(place, Cursor) else place.cursor
     messages: list[Message] = []
     room = shard.limits.link_octets - link.octets
+    until = BEYOND if cursor.subscription.durable else _next_of_twin(shard, link, cursor, turn)
     octets = 0
     while len(messages) < turn.count and octets < room:
         message, is_own = _next_for(shard, link, place, turn.stalled)
-        if message is None:
+        if message is None or message.sequence > until:
             break
         expired = 0 < message.header.expiration <= shard.now
         if is_own:
@@ -163,6 +164,13 @@ def _take(shard: Shard, link: Link, place: Place, turn: Turn) -> list[Message]:
     link.octets += octets
     shard.batch.room -= len(messages) + octets // OCTETS_STEP
     return messages
+
+
+def _next_of_twin(shard: Shard, link: Link, cursor: Cursor, turn: Turn) -> int:
+    """The sequence of what comes next in the other lane of its priority: of one producer and mode some may lie there (topics.publish)."""
+    twins = [other for other in cursor.subscription.order if other.priority == cursor.priority and other is not cursor]
+    found = [message for twin in twins if (message := _next_for(shard, link, twin, turn.stalled)[0]) is not None]
+    return found[0].sequence if found else BEYOND
 
 
 def _assign(shard: Shard, link: Link, place: Place, message: Message, turn: Turn) -> Link | None:

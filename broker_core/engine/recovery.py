@@ -3,7 +3,7 @@ are this one path."""
 
 from __future__ import annotations
 
-from .accounting import forget_failures_within
+from .accounting import correct_octets, forget_failures_within
 from .address import DEAD_MESSAGE_QUEUE
 from .cursor import Cursor
 from .destination import Destination, Lane, Settings
@@ -49,6 +49,7 @@ def recover(found: Recovered, limits: Limits, instance: str, decode: Decode = no
         if destination.is_topic:
             destination.published, destination.published_octets = destination.depth, destination.octets
             destination.estimated = True  # for all that is known
+            correct_octets(destination)  # that nothing is left may have been found out by a batch that had nothing to commit
         destination.idle_since = shard.now
         shard.watched[destination] = None
     if DEAD_MESSAGE_QUEUE not in shard.destinations:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from .fan_out import Reminder
 from .link_invariants import check_links, deliverable
 from .shard import Shard
 from .wildcard import WildcardSubscription
@@ -34,7 +35,8 @@ def _check_members(shard: Shard, subscription: WildcardSubscription) -> None:
         unserved = member in shard.unserved
         served = member in subscription.supplied or not deliverable(member) or not subscription.links
         assert served or unserved, f"{name} has forgotten its member for {topic}"
-        told = topic_of.fan_out is None and not unserved
+        reminded = any(isinstance(work, Reminder) and work.reaches(member) for work in shard.handing)
+        told = topic_of.fan_out is None and not unserved and not reminded
         assert not told or member.is_reading == (member in subscription.awaited) or not subscription.links, f"{name} waits for its member for {topic} in vain"
     for member in [*subscription.supplied, *subscription.awaited]:
         assert subscription.members.get(member.destination.number) is member, f"{name} would serve a member that is gone"

@@ -14,7 +14,7 @@ from broker_core.engine.routes import Routes
 from broker_core.engine.selector import compile_selector
 from broker_core.engine.subscription import Filter, Subscription
 from tests.engine.rig import ASSURED, EXPRESS, Bench
-from tests.engine.topic_rig import TOPIC, bench, durable
+from tests.engine.topic_rig import TOPIC, bench, durable, plain
 
 SELECTORS = (
     "", "n = 1", "n = '1'", "n = 1.0", "n = TRUE", "n = 2", "n = 'x'", "n <> 1", "n = 1 AND m = 2", "m = 'a' AND n > 1", "n IS NULL", "n = 1 OR m = 2",
@@ -140,6 +140,18 @@ def test_what_expired_before_it_came_dies_only_for_those_who_take_it() -> None:
         b.apply(c.Send(1, None, TOPIC, Message(Header(octets, 4, ASSURED, b.now - 1), b"m", 10)))
     b.flush()
     assert (b.depth(TOPIC), b.destination(TOPIC).expired, b.destination(TOPIC).octets) == (0, 3, 0)
+
+
+# -- order --------------------------------------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize("group", ["", "g"], ids=["alone", "of a group"])
+def test_a_volatile_subscription_gets_what_is_stored_for_others_and_what_is_not_in_the_order_in_which_it_was_sent(group: str) -> None:
+    b = bench()
+    durable(b, 1, wanted=Filter(compile_selector("kept = 'yes'", coerce=True)))
+    plain(b, 2, credit=0, name="shared", shared=True)
+    for body in "abcdef":
+        b.send(body, address=TOPIC, group=group, properties={"kept": "yes" if body in "bcf" else "no"})
+    b.apply(c.Grant(2, 10))
+    assert b.bodies(b.flush()) == [*"abcdef"]
 
 
 # -- any order of things ------------------------------------------------------------------------------------------------------------------

@@ -11,7 +11,7 @@ from broker_core.engine.effects import Refused
 from broker_core.engine.refusal import Refusal
 from broker_core.engine.selector import compile_selector
 from broker_core.engine.subscription import Filter
-from tests.engine.rig import DEAD, Bench
+from tests.engine.rig import DEAD, EXPRESS, Bench
 from tests.engine.topic_rig import TOPIC, bench, durable, plain, publish, restart
 
 OTHER = "topic/others"
@@ -315,3 +315,42 @@ def lines_run(work) -> int:
     finally:
         sys.settrace(before)
     return count
+
+
+def test_an_estimate_that_was_put_right_while_nothing_was_stored_is_right_after_a_restart() -> None:
+    b = bench()
+    durable(b, 1, name="first")
+    b.apply(c.Detach(2, 1))
+    publish(b, "a", size=10)
+    durable(b, 2, name="second")
+    b.apply(c.Detach(2, 2))
+    publish(b, "b", size=20)
+    restart(b)
+    b.apply(c.Unsubscribe(2, "second"))
+    b.flush()
+    assert b.destination(TOPIC).octets != 30
+    plain(b, 3)
+    publish(b, "c", level=EXPRESS)
+    durable(b, 1, name="first")
+    b.settle(1, 2, 3, link=1, peer=2)
+    assert b.destination(TOPIC).octets > 10
+    b.settle(1, link=3)
+    assert b.destination(TOPIC).octets == 0
+    restart(b)
+    assert b.destination(TOPIC).octets == 0
+
+
+def test_nor_does_a_subscription_that_has_ended_stand_for_something_that_is_left() -> None:
+    b = bench()
+    durable(b, 1, name="first")
+    b.apply(c.Detach(2, 1))
+    publish(b, "a", size=20)
+    durable(b, 2, name="second")
+    b.apply(c.Detach(2, 2))
+    publish(b, "b", size=10)
+    restart(b)
+    b.apply(c.Unsubscribe(2, "first"))
+    publish(b, "c", size=10)
+    assert durable(b, 2, name="second") == ["b", "c"]
+    b.settle(1, 2, link=2, peer=2)
+    assert b.destination(TOPIC).octets == 0
