@@ -91,7 +91,12 @@ def tend(shard: Shard) -> None:
     for lane in list(shard.keeping):
         cursors = [cursor for s in lane.destination.subscriptions if (cursor := s.cursors[lane.index]) is not None]
         behind = min((cursor.horizon for cursor in cursors), default=lane.tail)
-        release(shard, lane, _below(behind, lane.kept))
+        if lane.kept:
+            release(shard, lane, _below(behind, lane.kept))
+            if not lane.kept:  # who was to take what is behind it from here has to read it
+                for cursor in cursors:
+                    if cursor.horizon < lane.tail and cursor.subscription.links:
+                        shard.mark(cursor.subscription)
         for position in _below(behind, lane.bodies):
             del lane.bodies[position]
         over = min((cursor.progress.floor for cursor in cursors), default=lane.tail)
