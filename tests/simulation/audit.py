@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
+from .interests import Interest, Interests
 from .transactions import Transaction, Transactions
 
 DEAD = "queue/mq.sys.dmq"
@@ -64,6 +65,11 @@ class Known:
     colour: str = ""
     repeated: bool = False
     """Sent again, as it was in doubt: its place is that of one sending or of the other."""
+    client_id: str = ""
+    """Its sender's."""
+    said: int = 0
+    """To an ordinary topic: the moment when it was sent."""
+    confirmed_at: int = 0
     group: str = ""
     """Of messages that stay together; others of its session may come before it or behind it."""
 
@@ -90,6 +96,8 @@ class Subscription:
     selector: str = ""
     takes: Callable[[Known], bool] = lambda _message: True
     """What the selector means."""
+    interest: Interest | None = None
+    """Of an ordinary topic: which of its subscriptions."""
     open: bool = True
     outstanding: dict[str, Known] = field(default_factory=dict)
     orders: dict[tuple[object, ...], int] = field(default_factory=dict)
@@ -101,7 +109,7 @@ class Subscription:
     @property
     def place(self) -> str:
         """What a message is acknowledged to: a queue, or a subscription of a topic."""
-        return self.durable or self.address
+        return self.interest.place if self.interest is not None else self.durable or self.address
 
 
 class Auditor:
@@ -109,7 +117,8 @@ class Auditor:
         self._maximum = redelivery_max
         self.known: dict[str, Known] = {}
         self._holders: dict[tuple[str, str], Subscription] = {}
-        self.transactions = Transactions(self._require, DEAD, transaction_ms - CLOCK_LAG_MS, counts)
+        self.transactions = Transactions(self._require, DEAD, transaction_ms - CLOCK_LAG_MS, counts, self._confirm)
+        self.interests = Interests(self._require)
         self._over: set[str] = set()
         """Temporary destinations whose connection ends, or has ended."""
 
@@ -120,11 +129,16 @@ class Auditor:
     # -- sending --------------------------------------------------------------------------------------------------------------------------
     def sends(self, message: Known) -> None:
         self.known[message.uid] = message
+        self.interests.sends(message)
         if message.address in self._over:
             message.excused = "whoever waited for it was gone"
 
     def confirmed(self, uid: str) -> None:
-        self.known[uid].confirmed = True
+        self._confirm(self.known[uid])
+
+    def _confirm(self, message: Known) -> None:
+        message.confirmed = True
+        message.confirmed_at = message.confirmed_at or self.interests.moment()
 
     # -- receiving ------------------------------------------------------------------------------------------------------------------------
     def delivered(self, at: Subscription, uid: str, body: bytes, redelivered: bool, headers: dict[str, str], now: int) -> Known:
@@ -133,8 +147,11 @@ class Auditor:
             raise Broken(f"{uid} was delivered from {at.address} and never sent")
         self._require(body == message.body, f"{uid} came with another body than it was sent with")
         dead = at.address == DEAD
-        self._require(dead or at.address == message.address, f"{uid} was sent to {message.address} and came from {at.address}")
-        self._require(dead or at.place in message.places, f"{uid} is not for {at.place}, it is for {message.places}")
+        if at.interest is not None:
+            self.interests.sees(at.interest, message)
+        else:
+            self._require(dead or at.address == message.address, f"{uid} was sent to {message.address} and came from {at.address}")
+            self._require(dead or at.place in message.places, f"{uid} is not for {at.place}, it is for {message.places}")
         self._require(now >= message.due - CLOCK_LAG_MS, f"{uid} came {message.due - now} ms before it was due")
         self._require(at.takes(message), f"{uid}, {message.colour} with priority {message.priority}, came to {at.name}, which wants {at.selector}")
         self.transactions.sees_send(message)
@@ -262,7 +279,7 @@ class Auditor:
         self.transactions.check_end()
         for message in self.known.values():
             promised = message.confirmed or (message.stored and bool(message.seen))
-            if not promised or message.excused or message.level == BEST_EFFORT:
+            if not promised or message.excused or message.level == BEST_EFFORT or message.said:
                 continue
             dead = DEAD in message.seen | message.acked
             self._require(dead or not message.rejection_confirmed, f"{message.uid} was rejected at {message.rejection_confirmed} and is not dead")

@@ -6,6 +6,7 @@ import asyncio
 from typing import TYPE_CHECKING
 
 from .audit import DEAD, RELIABLE
+from .interests import TOPICS
 from .session import DURABLES, SELECTORS, TOPIC, Session
 
 if TYPE_CHECKING:
@@ -43,10 +44,10 @@ class Client:
             await self._leave(session)
             await asyncio.sleep(self.random.random() * 0.02)
 
-    def _connect(self, term: Term, account: str = "guest") -> Session:
+    def _connect(self, term: Term, account: str = "guest", client_id: str = "") -> Session:
         self._sessions += 1
-        world = self.world
-        session = Session(f"{self.name}-{self._sessions}", term.node, world.auditor, self.random, world.now_ms, world.log, world.looks, account)
+        world, name = self.world, f"{self.name}-{self._sessions}"
+        session = Session(name, term.node, world.auditor, self.random, world.now_ms, world.log, world.looks, account, client_id)
         term.wires.append(session.wire)
         return session
 
@@ -96,11 +97,12 @@ class Client:
         level = random.choice((0, 1, 1, 2, 3, 4)) if volatile else random.choice((3, 4, 4))
         priority = random.choice(PRIORITIES)
         for _ in range(random.choice((1, 1, 2, 4, 8))):
-            plain = address == TOPIC or session.transaction is not None
+            plain = address == TOPIC or address in TOPICS or session.transaction is not None
             mark = PLAIN if plain else random.choices((PLAIN, POISON, STICKY), (100 - climate.refused - climate.held, climate.refused, climate.held))[0]
             large = not plain and random.random() < (0.01 if level >= RELIABLE else 0.25 if address == "queue/d" else 0.06)
             size = 1100 + random.randrange(900) if large else 40 + random.randrange(260)
-            session.send(address, level, priority, self._expires(mark), size, mark, random.random() < 0.8, delay=self._delay())
+            delay, expires = (0, 0) if address in TOPICS else (self._delay(), self._expires(mark))
+            session.send(address, level, priority, expires, size, mark, random.random() < 0.8, delay=delay)
 
     def _delay(self) -> int:
         return self.random.choice((3, 20, 60, 60, 150, 400)) if self.random.random() < self.world.climate.delayed else 0

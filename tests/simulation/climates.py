@@ -9,6 +9,7 @@ from broker_core.engine.destination import Settings
 
 from .audit import DEAD
 from .clients import QUEUES
+from .interests import TOPICS
 from .repeating import NAMES_MAX
 from .session import GROUPED, TOPIC
 
@@ -78,6 +79,8 @@ class Climate:
     """Consumers that close at a step."""
     cuts: float = 0.5
     """Connections that end without a word."""
+    subscribers: int = 0
+    """Clients with subscriptions of ordinary topics."""
     repeaters: int = 1
     """Clients that send again what is in doubt."""
     kills: float = 0.05
@@ -165,6 +168,15 @@ CLIMATES = (
         doubts=0.25,
         kills=0.01,
         faults=0,
+    ),
+    Climate(
+        "subscriptions",
+        replace(LIMITS, memory_octets=10_000),
+        sends_to=(*QUEUES, TOPIC, *TOPICS * 4),
+        producers=0.7,
+        volatile=300,
+        subscribers=3,
+        kills=0.03,
     ),
 )
 

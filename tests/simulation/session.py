@@ -12,6 +12,7 @@ from broker_core.stomp.mapping import DELAYS, DUPLICATE_IDS
 from broker_core.stomp.sections import SERVER_COMMANDS
 
 from .audit import CLOSED, Auditor, Known, Subscription
+from .interests import Interest
 from .looks import Look, Looks
 from .transactions import ACK, NACK, REJECT, Transaction
 from .wire import Wire
@@ -44,10 +45,10 @@ class Session:
 
     def __init__(
         self, name: str, node: Node, auditor: Auditor, random: Random, now: Callable[[], int], log: Callable[[object], None], looks: Looks,
-        account: str = "guest",
+        account: str = "guest", client_id: str = "",
     ) -> None:  # fmt: skip
         self.name, self._auditor, self._random, self._now, self._log = name, auditor, random, now, log
-        self._looks = looks
+        self._looks, self.client_id = looks, client_id
         self.version = random.choice(("1.1", "1.2", "1.2"))
         self.connected = self.closed = False
         self.session = self.told = ""
@@ -72,7 +73,8 @@ class Session:
         """Its temporary destination, by the name it has here; as long as somebody may wait for what comes there."""
         self._parser = Parser(Limits(), SERVER_COMMANDS)
         self.wire = Wire(node, self, random)
-        self._say("CONNECT", [("accept-version", self.version), ("host", "/"), ("login", account), ("passcode", account)])
+        named = [("client-id", client_id)] if client_id else []
+        self._say("CONNECT", [("accept-version", self.version), ("host", "/"), ("login", account), ("passcode", account), *named])
 
     def _say(self, command: str, headers: list[tuple[str, str]], body: bytes = b"") -> None:
         self.wire.say(serialise(command, headers, body, self.version))
@@ -100,7 +102,7 @@ class Session:
         uid = f"{mark}{self.name}.{self._orders}"
         body = (uid + " ").encode().ljust(size, b"x")
         message = Known(uid, body, address, self.name, self._orders, level, priority, expires, within=self.transaction, owed=owed(address, priority))
-        message.replies = self.full(reply_to)
+        message.replies, message.client_id = self.full(reply_to), self.client_id
         message.delay, message.due = delay, self._now() + delay if delay else 0
         message.colour = self._random.choice(COLOURS)
         message.group = f"g{self._orders % 5}" if address == GROUPED and self._orders % 3 else ""
@@ -176,6 +178,19 @@ class Session:
             headers.append(("consumer-priority", str(priority)))
         if then is not None:
             headers.append(self._asks(then))
+        self._say("SUBSCRIBE", headers)
+
+    def join(self, interest: Interest, durable: str, mode: str, prefetch: int, then: Callable[[], None]) -> None:
+        """A subscription of an ordinary topic: with a name it is this client's durable one."""
+        self._receipt += 1
+        name, wanted = str(self._receipt), interest.wanted
+        credit = prefetch if mode != "auto" else 1 << 30
+        self.subscriptions[name] = Subscription(f"{self.name}/{name}", wanted.address, mode, credit, interest=interest)
+        headers = [("id", name), ("destination", f"/{wanted.address}"), ("ack", mode), ("prefetch-count", str(prefetch)), self._asks(then)]
+        headers += [("durable-subscription-name", durable)] if durable else []
+        headers += [("selector", wanted.selector)] if wanted.selector else []
+        headers += [("no-local", "true")] if wanted.no_local else []
+        self._log(("join", self.name, name, interest.place, wanted.address, wanted.selector, wanted.no_local))
         self._say("SUBSCRIBE", headers)
 
     def look(self, address: str) -> None:

@@ -13,7 +13,7 @@ from tests.simulation.climates import CLIMATES
 from tests.simulation.world import COMMANDS, MUST_HAPPEN, SEEDS_FOR_ALL, run_seed
 
 REPOSITORY = Path(__file__).resolve().parents[2]
-SEEDS = 112
+SEEDS = 108
 
 
 def play(*arguments: str) -> subprocess.CompletedProcess[str]:

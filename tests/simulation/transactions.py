@@ -47,9 +47,9 @@ class Transaction:
 
 
 class Transactions:
-    def __init__(self, require: Callable[[bool, str], None], dead: str, lasts_ms: int, counts: Counter[str]) -> None:
+    def __init__(self, require: Callable[[bool, str], None], dead: str, lasts_ms: int, counts: Counter[str], confirm: Callable[[Known], None]) -> None:
         """`lasts_ms`: so long the broker keeps one open at least."""
-        self._require, self._dead, self._lasts_ms, self.counts = require, dead, lasts_ms, counts
+        self._require, self._dead, self._lasts_ms, self.counts, self._confirm = require, dead, lasts_ms, counts, confirm
         self._known: list[Transaction] = []
         self._held: dict[Place, tuple[Transaction, str]] = {}
         """What the last transaction that settled it has, and how it did."""
@@ -122,7 +122,7 @@ class Transactions:
         self._require(not transaction.undone, f"a COMMIT was confirmed, and {transaction.undone}, which it acknowledged, came again")
         transaction.confirmed = True
         for message in transaction.sent:
-            message.confirmed = True
+            self._confirm(message)
         if not transaction.done:
             self._counts(transaction)
 
@@ -193,7 +193,7 @@ class Transactions:
             self._check_whole(transaction)
 
     def _check_whole(self, transaction: Transaction) -> None:
-        promised = [message for message in transaction.sent if message.stored and not message.excused]
+        promised = [message for message in transaction.sent if message.stored and not message.excused and not message.said]
         seen = [message.uid for message in promised if message.seen or message.acked]
         sent = [message.uid for message in promised]
         self._require(len(seen) in (0, len(promised)), f"of the transaction of {sent} only {seen} came")

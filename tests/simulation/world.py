@@ -26,6 +26,7 @@ from .repeating import Repeater
 from .requests import Requester, Responder
 from .session import DURABLES, TOPIC
 from .slow_store import SlowStore
+from .subscribers import Subscriber
 from .term import Term, eager_reports
 
 BEGAN_MS = 1_700_000_000_000
@@ -75,6 +76,12 @@ MUST_HAPPEN = (
     "kept for several",
     "kept for others than who took it",
     "subscriptions left for later",
+    "volatile subscriptions",
+    "subscriptions of patterns",
+    "durable subscriptions taken up again",
+    "durable subscriptions redefined",
+    "durable subscriptions ended",
+    "messages that were owed and came",
     "duplicates dropped",
     "names deleted",
 )
@@ -169,6 +176,7 @@ class World:
         serving = asyncio.create_task(self._serve())
         clients = [Founder(self, "f"), Stranger(self, "e"), *(Client(self, f"c{number}") for number in range(5))]
         clients += [Requester(self, "q1"), Requester(self, "q2"), Responder(self, "r")]
+        clients += [Subscriber(self, f"u{number}") for number in range(self.climate.subscribers)]
         clients += [Repeater(self, f"n{number}") for number in range(self.climate.repeaters)]
         playing = [asyncio.create_task(client.run()) for client in clients]
         troubling = asyncio.create_task(self.faults.run())

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from tests.simulation import term
-from . import browsers, consumers, delays, durability, names, redelivery, selectors, storage, temporaries, topics, transacting
+from . import browsers, consumers, delays, durability, names, redelivery, selectors, storage, subscriptions, temporaries, topics, transacting
 from .plant import Bug, Plant
 
 __all__ = ["BUGS", "Bug", "planted"]
@@ -16,6 +16,7 @@ BUGS: tuple[Bug, ...] = (
     *storage.BUGS,
     *redelivery.BUGS,
     *topics.BUGS,
+    *subscriptions.BUGS,
     *consumers.BUGS,
     *selectors.BUGS,
     *browsers.BUGS,
