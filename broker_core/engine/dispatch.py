@@ -91,6 +91,8 @@ def _serve(shard: Shard, hungry: Tier) -> None:
     batch = shard.batch
     two_lanes = isinstance(source, Subscription) and not source.durable
     while hungry and batch.room > 0 and (cursor := first(shard, source)) is not None:
+        if batch.room <= 0:  # what a member of a pattern took from its lane was all that there is room for
+            break
         if cursor is not shared or not turns:
             shared, turns = cursor, len(hungry)
             share = -(-cursor.deliverable // turns) if turns > 1 else ALL
