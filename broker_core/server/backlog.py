@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from broker_core.engine.commands import Command, send_of
 from broker_core.engine.message import StoredBody
 
-TURN_EFFORT = 10_000
+TURN_EFFORT = 20_000
 """Of one turn of the loop, about, in microseconds, and of one step more."""
 
 
