@@ -5,15 +5,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import IntEnum
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from .message import Message
 from .reads import Read
 from .refusal import Refusal
 from .upkeep import Maintenance
-
-if TYPE_CHECKING:
-    pass
 
 
 class Outcome(IntEnum):
@@ -159,8 +156,6 @@ class Copy:
     """(destination, lane, position)"""
     target: Message
     """Its header tells priority, reliability, expiration, message id and annotations of the copy; octets and body come from the source."""
-
-
 
 
 @dataclass(slots=True)

@@ -99,8 +99,7 @@ def _why_not_attach(shard: Shard, peer: Peer, command: Attach) -> tuple[Refusal 
         return refusal, address
     if is_topic(address):
         return _why_not_subscribe(shard, peer, command)
-    detail = _too_much_text(shard, peer, command, None)
-    return (Refusal.TOO_MANY_SELECTORS, detail) if detail else (None, "")
+    return _too_much_text(shard, peer, command, None)
 
 
 def detach(shard: Shard, command: Detach) -> None:
@@ -195,18 +194,17 @@ def _why_no_room(shard: Shard, peer: Peer, command: Attach, replaced: Subscripti
     elif len(shard.patterns) > limits.patterns_max:
         detail = f"there are {limits.patterns_max} patterns"
     else:
-        detail = _too_much_text(shard, peer, command, replaced)
-        return (Refusal.TOO_MANY_SELECTORS, detail) if detail else (None, "")
+        return _too_much_text(shard, peer, command, replaced)
     return Refusal.TOO_MANY_SUBSCRIPTIONS, detail
 
 
-def _too_much_text(shard: Shard, peer: Peer, command: Attach, replaced: Subscription | None) -> str:
-    """Why the account may not have one selector more; empty: it may."""
+def _too_much_text(shard: Shard, peer: Peer, command: Attach, replaced: Subscription | None) -> tuple[Refusal | None, str]:
+    """Why the account may not have one selector more; None: it may."""
     octets, most = command.wanted.octets, shard.limits.account_selector_octets_max
     known = shard.selector_octets[peer.account] - (replaced.wanted.octets if replaced is not None else 0)
     if not octets or known + octets <= most:
-        return ""
-    return f"those of account {peer.account} have {known} octets, this one {octets}, and {most} are allowed"
+        return None, ""
+    return Refusal.TOO_MANY_SELECTORS, f"those of account {peer.account} have {known} octets, this one {octets}, and {most} are allowed"
 
 
 def _is_as_asked(known: Subscription, command: Attach) -> bool:

@@ -19,7 +19,7 @@ from .placing import obtain
 from .refusal import Refusal
 from .sending import accept, drop, why_not
 from .settlement import acknowledge, answer, feed, give_back, give_up, unreserve
-from .settlement import settle as settle_now
+from .settlement import settle as settle_deliveries
 from .shard import Shard
 from .subscription import Subscription
 from .temporary import ensure
@@ -113,7 +113,7 @@ def _release(shard: Shard, settle: Settle) -> None:
     """What it names goes back. Its client may have said ABORT behind it and believes that: a cumulative acknowledgement must not take it along."""
     link = shard.links.get(settle.link)
     if link is not None and link.peer.number == settle.peer:
-        settle_now(shard, Settle(settle.peer, settle.link, settle.tags, settle.upto, Outcome.RELEASED))
+        settle_deliveries(shard, Settle(settle.peer, settle.link, settle.tags, settle.upto, Outcome.RELEASED))
 
 
 def _not_outstanding(shard: Shard, transaction: Transaction, command: Transacted) -> None:

@@ -253,11 +253,10 @@ class Connection:
                         held = size if body is not None else octets  # a large body is in the store, not in memory
                         unconfirmed(held)
                         unconfirmed_octets += held
+                    message = Message(header, body, size)
                     if section.transaction is None:
-                        message = Message(header, body, size)
                         append(Request(peer, receipt, address, message, replies) if replies else Send(peer, receipt, address, message))
                     else:
-                        message = Message(header, body, size)
                         send = Request(peer, None, address, message, replies) if replies else Send(peer, None, address, message)
                         append(Transacted(peer, section.transaction, send, receipt))
                 elif section is ACK_BY_ID:
