@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from heapq import heappop
+from operator import attrgetter
 
 from .cursor import Cursor
 from .dead import expire, expire_found
@@ -39,7 +40,9 @@ def room_of(shard: Shard, link: Link) -> int:
 
 def deliver(shard: Shard, link: Link, place: Cursor | Scan | Taken, count: int) -> None:
     """Up to `count` messages from there to the link, stopping when its octets are full; or those that were taken already."""
+    ascending = place.__class__ is Scan
     if place.__class__ is Cursor:
+        ascending = not place.returned  # which come first, wherever they stood
         cursor, messages = place, _take(shard, link, place, count)
     elif place.__class__ is Scan:
         cursor, messages = place.cursor, _take_found(shard, link, place, count)
@@ -52,7 +55,7 @@ def deliver(shard: Shard, link: Link, place: Cursor | Scan | Taken, count: int) 
     link.credit -= len(messages)
     shard.batch.outputs.append(Delivered(link.peer.number, link.number, first_tag, messages))
     if cursor.durable:
-        _offer(shard, link, cursor, messages, ahead=place is not cursor)
+        _offer(shard, link, cursor, messages, ahead=place is not cursor, ascending=ascending)
     if len(messages) == 1:
         link.unsettled[first_tag] = messages[0]
     else:
@@ -135,10 +138,13 @@ def _take_found(shard: Shard, link: Link, scan: Scan, count: int) -> list[Messag
     return messages
 
 
-def _offer(shard: Shard, link: Link, cursor: Cursor, messages: list[Message], *, ahead: bool) -> None:
+def _offer(shard: Shard, link: Link, cursor: Cursor, messages: list[Message], *, ahead: bool, ascending: bool) -> None:
     """Durable before the messages leave (R9): what may have left is flagged when it is delivered again. `ahead` of their turn: each by itself."""
     subscription, index = cursor.subscription.number, cursor.index
     before = len(shard.batch.offered)
+    mark = messages[-1].position
+    if not ascending:
+        messages = sorted(messages, key=attrgetter("position"))
     first = last = messages[0].position
     if len(messages) > 1 and (last := messages[-1].position) - first + 1 != len(messages):
         previous = first
@@ -152,8 +158,8 @@ def _offer(shard: Shard, link: Link, cursor: Cursor, messages: list[Message], *,
         for _, _, low, high, _ in shard.batch.offered[before:]:
             cursor.offer_ahead(low, high)
         shard.change(cursor)
-    elif last > cursor.offered:
-        cursor.offered = last
+    elif mark > cursor.offered:
+        cursor.offered = mark
         shard.change(cursor)
 
 
