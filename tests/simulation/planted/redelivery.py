@@ -16,8 +16,8 @@ def offered_mark_lost(plant: Plant) -> None:
     """What left is not in the ledger: after a crash it is delivered again without its flag."""
     right = delivering._offer
 
-    def offer(shard: Any, link: Any, cursor: Any, messages: Any, *, ahead: bool) -> None:
-        right(shard, link, cursor, messages, ahead=ahead)
+    def offer(shard: Any, *what: Any, **how: bool) -> None:
+        right(shard, *what, **how)
         shard.batch.offered.clear()
 
     plant.put(delivering, "_offer", offer)
