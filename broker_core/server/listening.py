@@ -182,4 +182,7 @@ def _tls(config: BrokerConfig) -> ssl.SSLContext:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     context.load_cert_chain(config.tls_cert, config.tls_key)
+    # Session tickets come right after the handshake. A client that reads in one thread and writes in another (stomp.py before 9) may lose the CONNECT
+    # that it writes while it reads them, and hang until its login is late; and who stays connected for days has nothing of resuming a session.
+    context.num_tickets = 0
     return context

@@ -121,6 +121,25 @@ def test_the_last_place_is_taken_by_a_client_with_tls_that_speaks_at_once(tell: 
     tell(story())
 
 
+def test_nothing_comes_behind_the_handshake_that_a_client_did_not_ask_for(tell: Story, certificate: tuple[str, str]) -> None:
+    """A session ticket would: a client that writes CONNECT in one thread while another reads it may lose the CONNECT within its TLS library."""
+    heard: list[tuple[str, bool]] = []
+
+    async def story() -> None:
+        broker = await serving(certificate)
+        reader, writer = await encrypted(broker)
+        writer.write(CONNECT)
+        assert (await reader.readuntil(b"\0")).startswith(b"CONNECTED")
+        encryption = writer.get_extra_info("ssl_object")
+        heard.append((encryption.version(), encryption.session.has_ticket))
+        await broker.node.close("the broker is shutting down")
+        writer.close()
+        await broker.end()
+
+    tell(story())
+    assert heard == [("TLSv1.3", False)]
+
+
 def test_a_node_that_closes_gives_up_handshakes_and_its_port(tell: Story, certificate: tuple[str, str]) -> None:
     async def story() -> None:
         broker = await serving(certificate)
