@@ -10,7 +10,7 @@ TESTS := $(VENV)/.tests-$(call HASH,requirements.txt tests/requirements.txt)
 PYTEST_OPTIONS ?=
 SEEDS ?= 2000
 
-.PHONY: help run node test verify style bench torture simulate matrix
+.PHONY: help run node test verify style bench torture simulate matrix behaviours
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -40,6 +40,9 @@ torture: $(TESTS) ## kill node and database under load, again and again; nothing
 
 matrix: $(TESTS) ## what becomes of a message: delivery modes x destinations x ways to fail, over real processes, compared with what is promised
 	$(BIN)/python -m tests.acceptance.matrix
+
+behaviours: $(TESTS) ## the tests that docs/behaviours.md names, item by item, and no others
+	$(BIN)/python -m tests.semantics $(PYTEST_OPTIONS)
 
 bench: $(TESTS) ## measure; the figures of docs/benchmarks.md
 	$(BIN)/python -m tests.bench

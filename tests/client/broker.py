@@ -40,6 +40,24 @@ class Frame:
         return self.headers.get("receipt")
 
 
+def frames_in(parser: Parser, octets: bytes) -> list[Frame]:
+    """What a client wrote, for a reader that wants no shortcuts."""
+    frames = []
+    for section, receipt, body in parser.events(octets):
+        assert body is not None
+        if section is ACK_BY_ID:
+            frames.append(Frame("ACK", {"id": body.decode()}))
+            continue
+        headers = dict(section.headers)
+        if section.transaction is not None:
+            headers["transaction"] = section.transaction.decode()
+        if receipt is not None:
+            headers["receipt"] = receipt.decode()
+        headers.pop("content-length", None)
+        frames.append(Frame(section.command, headers, body))
+    return frames
+
+
 class Broker:
     """`client` is the machine; it is connected."""
 
@@ -59,24 +77,11 @@ class Broker:
     # -- hearing ------------------------------------------------------------------------------------------------------------------------
     def hears(self) -> list[Frame]:
         """The frames that the client has written since the last time."""
-        frames = []
-        for section, receipt, body in self._parser.events(self.client.data_to_send()):
-            assert body is not None
-            if section is ACK_BY_ID:
-                frames.append(Frame("ACK", {"id": body.decode()}))
-                continue
-            headers = dict(section.headers)
-            if section.transaction is not None:
-                headers["transaction"] = section.transaction.decode()
-            if receipt is not None:
-                headers["receipt"] = receipt.decode()
-            headers.pop("content-length", None)
-            frames.append(Frame(section.command, headers, body))
-        return frames
+        return frames_in(self._parser, self.client.data_to_send())
 
     def heard(self) -> list[str]:
-        """The same in short: `ACK 1.5`, `SEND /queue/a`, `COMMIT 1t1`; with `?` if a receipt is asked for."""
-        return [_short(frame) for frame in self.hears()]
+        """The same in short."""
+        return [short(frame) for frame in self.hears()]
 
     # -- saying -------------------------------------------------------------------------------------------------------------------------
     def says(self, octets: bytes) -> None:
@@ -162,7 +167,8 @@ class Broker:
         return [self.receive(consumer)[0] for _ in range(count)]
 
 
-def _short(frame: Frame) -> str:
+def short(frame: Frame) -> str:
+    """`ACK 1.5`, `SEND /queue/a`, `COMMIT 1t1`; with `?` if a receipt is asked for."""
     headers = frame.headers
     subject = next((headers[name] for name in ("destination", "id", "transaction") if name in headers), "")
     if frame.command in ("ACK", "NACK", "SEND") and "transaction" in headers:

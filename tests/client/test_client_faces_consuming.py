@@ -99,6 +99,25 @@ async def test_a_listener_is_told_of_each_message_one_at_a_time(connection: Any,
     assert [(await told(broker, "ACK")).headers["id"] for _ in range(2)] == ["2.1", "2.2"]
 
 
+async def test_sessions_of_one_connection_have_their_listeners_called_at_the_same_time(connection: Any, broker: ListeningBroker) -> None:
+    entered: list[str] = []
+    both = asyncio.Event()
+
+    async def listener(message: Message) -> None:
+        entered.append(message.body)
+        if len(entered) == 2:
+            both.set()
+        await both.wait()
+
+    for _ in range(2):
+        (await (await connection.create_session()).create_consumer(A)).message_listener = listener
+    broker.delivers("2", b"of one")
+    broker.delivers("4", b"of the other")
+    await becomes(both.is_set)
+    assert sorted(entered) == ["of one", "of the other"]
+    assert {(await told(broker, "ACK")).headers["id"] for _ in range(2)} == {"2.1", "4.1"}
+
+
 async def test_a_listener_that_fails_gives_the_message_back_and_is_called_again(
     connection: Any, broker: ListeningBroker, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -1,0 +1,183 @@
+"""Queues, topics and their ends: what a message's destination makes of it, whoever sends and whoever consumes."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from broker_core.engine import commands as c
+from broker_core.engine.destination import Settings
+from broker_core.engine.effects import Outcome
+from broker_core.engine.message import Reliability
+from broker_core.engine.selector import compile_selector
+from broker_core.engine.subscription import Filter
+from tests.engine.rig import ASSURED, DEAD, EXPRESS, QUEUE, START, Bench
+from tests.engine.topic_rig import TOPIC, bench, durable, plain, publish, restart
+
+NAMES = [f"m{number}" for number in range(30)]
+
+
+def held(b: Bench, link: int) -> list[str]:
+    return [b.body(message) for message in b.engine.shard.links[link].unsettled.values()]
+
+
+# -- queues -----------------------------------------------------------------------------------------------------------------------------
+def test_each_message_of_a_queue_goes_to_one_of_its_consumers_and_none_is_left_out() -> None:
+    b = Bench()
+    for link in (1, 2, 3):
+        b.attach(link)
+    b.send(*NAMES)
+    shares = [held(b, link) for link in (1, 2, 3)]
+    assert sorted(name for share in shares for name in share) == sorted(NAMES)
+    assert [len(share) for share in shares] == [10, 10, 10]
+
+
+def test_who_consumes_faster_gets_more() -> None:
+    b = Bench()
+    b.attach(1, credit=2)
+    b.attach(2, credit=2)
+    b.send(*NAMES)
+    fast = held(b, 1)
+    while len(held(b, 1)):
+        fast += b.bodies(b.settle(*b.engine.shard.links[1].unsettled, link=1))
+    assert len(fast) == 28 and len(held(b, 2)) == 2
+
+
+def test_with_more_consumers_than_messages_some_receive_nothing() -> None:
+    b = Bench()
+    for link in (1, 2, 3):
+        b.attach(link)
+    b.send("a", "b")
+    assert sorted(len(held(b, link)) for link in (1, 2, 3)) == [0, 1, 1]
+
+
+def test_a_queue_is_one_durable_subscription_that_its_consumers_share() -> None:
+    b = Bench()
+    b.attach(1)
+    b.attach(2)
+    (built_in,) = b.destination().subscriptions
+    assert (built_in.durable, built_in.shared) == (True, True)
+    b.apply(c.Detach(1, 1), c.Detach(1, 2))
+    b.send("m")
+    b.start()
+    assert b.attach(1) == ["m"]
+
+
+@pytest.mark.parametrize(("settings", "queue", "dead"), [({"redelivery_max": -1}, 1, 0), ({"redelivery_max": 0}, 0, 1), ({"use_dead": False}, 0, 0)])
+def test_what_becomes_of_a_failed_message_its_destinations_properties_say(settings: dict[str, int], queue: int, dead: int) -> None:
+    b = Bench(settings=Settings(redelivery_delay_ms=0, redelivery_max=0))
+    b.control("create", QUEUE, **settings)
+    b.send("m")
+    b.attach()
+    b.settle(1, outcome=Outcome.FAILED)
+    assert (b.depth(), b.depth(DEAD)) == (queue, dead)
+
+
+def test_what_becomes_of_a_message_its_destinations_kind_says() -> None:
+    b = bench()
+    for link, address in ((1, QUEUE), (2, QUEUE), (3, TOPIC), (4, TOPIC)):
+        b.attach(link, address=address)
+    b.send("m")
+    publish(b, "m")
+    assert sorted(len(held(b, link)) for link in (1, 2)) == [0, 1]
+    assert [held(b, link) for link in (3, 4)] == [["m"], ["m"]]
+
+
+# -- topics -----------------------------------------------------------------------------------------------------------------------------
+def test_of_two_subscriptions_that_were_closed_meanwhile_the_durable_one_has_the_message() -> None:
+    b = bench()
+    plain(b, 1)
+    durable(b, 2)
+    assert publish(b, "to both") == ["to both", "to both"]
+    b.settle(1, link=2, peer=2)
+    b.apply(c.Detach(1, 1), c.Detach(2, 2))
+    publish(b, "meanwhile")
+    assert plain(b, 1) == []
+    assert durable(b, 2) == ["meanwhile"]
+
+
+@pytest.mark.parametrize("end", [c.Detach(1, 1), c.PeerLost(1)], ids=["closed", "connection lost"])
+def test_a_subscription_that_is_not_durable_ends_with_its_consumer_or_its_connection(end: c.Command) -> None:
+    b = bench()
+    plain(b, 1)
+    durable(b, 2)
+    publish(b, "m")
+    b.apply(end)
+    b.flush()
+    (left,) = b.destination(TOPIC).subscriptions
+    assert left.durable
+
+
+def test_a_durable_subscription_survives_its_connection_and_the_broker_and_collects() -> None:
+    b = bench()
+    durable(b, 1)
+    b.apply(c.PeerLost(2))
+    publish(b, "while its client was away")
+    restart(b)
+    publish(b, "after the restart")
+    assert durable(b, 1) == ["while its client was away", "after the restart"]
+
+
+# -- ends -------------------------------------------------------------------------------------------------------------------------------
+def inactive(b: Bench) -> None:
+    durable(b, 1)
+    b.apply(c.Detach(2, 1))
+    publish(b, "m")
+
+
+DISCARDS = {
+    "a purge": lambda b: b.control("purge", TOPIC),
+    "its destination is destroyed": lambda b: b.control("destroy", TOPIC),
+    "its client ends the subscription": lambda b: b.apply(c.Unsubscribe(2, "s", "done")),
+    "its client redefines the subscription": lambda b: durable(b, 1, wanted=Filter(compile_selector("a = 1", coerce=True))),
+}
+
+
+@pytest.mark.parametrize("way", DISCARDS)
+def test_what_an_operator_or_its_client_discards_is_gone_and_never_dead(way: str) -> None:
+    b = bench()
+    inactive(b)
+    DISCARDS[way](b)
+    b.flush()
+    assert TOPIC not in b.engine.shard.destinations or b.depth(TOPIC) == 0
+    assert b.depth(DEAD) == 0
+
+
+@pytest.mark.parametrize("level", [ASSURED, EXPRESS])
+@pytest.mark.parametrize(("reason", "how"), [("EXPIRED", "expires"), ("UNDELIVERABLE", "fails"), ("UNDELIVERABLE", "rejected")])
+def test_a_dead_message_says_when_it_died_and_why_and_is_there_to_be_looked_at_and_consumed(level: Reliability, reason: str, how: str) -> None:
+    b = Bench(settings=Settings(redelivery_max=0))
+    b.send("m", level=level, expires=START + 10 if how == "expires" else 0)
+    if how == "expires":
+        b.now += 10
+        b.flush()
+        b.control("expire")
+    else:
+        b.attach()
+        b.settle(1, outcome=Outcome.REJECTED if how == "rejected" else Outcome.FAILED)
+    assert (b.depth(), b.depth(DEAD)) == (0, 1)
+    assert b.browse(8, address=DEAD) == ["m"]
+    assert b.attach(9, address=DEAD) == ["m"]
+    (dead,) = b.engine.shard.links[9].unsettled.values()
+    told = json.loads(dead.header.annotations)
+    assert (told["JMS_SUN_DMQ_UNDELIVERED_REASON"], told["JMS_SUN_DMQ_UNDELIVERED_TIMESTAMP"]) == (reason, b.now)
+    b.settle(1, link=9)
+    assert b.depth(DEAD) == 0
+
+
+@pytest.mark.parametrize(("level", "crash"), [(ASSURED, True), (ASSURED, False), (EXPRESS, False)])
+def test_what_was_delivered_and_not_acknowledged_comes_again_marked_so_to_whoever_is_there(level: Reliability, crash: bool) -> None:
+    b = Bench()
+    b.attach(1)
+    b.send("held", "acknowledged", level=level)
+    b.settle(2)
+    if crash:
+        b.start()
+    else:
+        b.apply(c.PeerLost(1))
+        b.flush()
+    b.apply(c.Open(2, "guest"))
+    b.attach(2, peer=2)
+    (again,) = b.engine.shard.links[2].unsettled.values()
+    assert (b.body(again), again.redelivered, again.failures) == ("held", True, 0)
