@@ -14,12 +14,14 @@ from typing import Any, Protocol
 
 from .engine.address import is_reserved, is_valid
 from .engine.commands import Direction
-from .engine.destination import BOUNDS, Settings
+from .engine.destination import BOUNDS, CHOICES, NAMES, Settings
+from .engine.levels import ASKED
+from .engine.message import LEVEL_NAMES, STORED
 from .scram import InvalidPassword, make_verifier
 
 __all__ = [
-    "DEADLINE_MS", "DIRECTIONS", "SETTINGS", "VERBS", "Answer", "InvalidPassword", "InvalidRequest", "answer", "default_settings",
-    "is_reserved", "make_verifier", "pending", "request",
+    "ASKED", "CHOICES", "DEADLINE_MS", "DIRECTIONS", "NAMES", "SETTINGS", "VERBS", "Answer", "InvalidPassword", "InvalidRequest", "answer", "default_settings",
+    "is_reserved", "level_problem", "level_warnings", "make_verifier", "pending", "request",
 ]  # fmt: skip
 
 SHARD = 0
@@ -33,7 +35,8 @@ CHANNEL = "surety_control"
 """The node listens here and asks for waiting requests when notified, and once a second in case a notification was missed."""
 DIRECTIONS = tuple(direction.name for direction in Direction)
 SETTINGS: Mapping[str, tuple[type, float, float]] = BOUNDS
-"""Of every setting of a destination: its type, least and greatest value."""
+"""Of every setting of a destination that is a number, or true or false: its type, least and greatest value. Of the others CHOICES has the values, and
+NAMES has all in order."""
 
 
 class Cursor(Protocol):
@@ -74,13 +77,25 @@ def default_settings() -> dict[str, Any]:
     return Settings().as_dict()
 
 
+def level_problem(mode: str, level: str) -> str:
+    """A sentence that says why a delivery mode cannot stand for this level, or nothing. `mode`: persistent, nonpersistent; empty `level`: none."""
+    return "" if not level or level in ASKED else f"{mode} messages can stand for one of {', '.join(ASKED)}, or for nothing particular"
+
+
+def level_warnings(persistent: str) -> list[str]:
+    """What an operator may not have meant who has persistent messages stand for this level (item 118)."""
+    if persistent not in LEVEL_NAMES or LEVEL_NAMES.index(persistent) >= STORED:
+        return []
+    return [f"persistent messages are sent as {persistent}: they are lost when the broker stops"]
+
+
 # -- arguments ----------------------------------------------------------------------------------------------------------------------
 def _settings(arguments: Mapping[str, Any]) -> str:
     return Settings.problem(dict(arguments))
 
 
 def _changed_settings(arguments: Mapping[str, Any]) -> str:
-    nothing = "" if arguments else f"an update names at least one setting; the settings are {', '.join(BOUNDS)}"
+    nothing = "" if arguments else f"an update names at least one setting; the settings are {', '.join(NAMES)}"
     return _settings(arguments) or nothing
 
 

@@ -14,7 +14,7 @@ from typing import Any, Self
 from .bounds import wrong_client_id, wrong_in_connect
 from .exceptions import InvalidClientIDException, JMSException, JMSSecurityException
 from .machine import Address, Addresses, ConnectionMachine
-from .settings import PROFILES, Profile, Settings
+from .settings import PROFILES, Profile, Reliability, Settings
 
 
 @dataclass(slots=True, kw_only=True)
@@ -69,13 +69,11 @@ class FactorySettings(Settings):
 
     def _problem(self) -> str:
         """What is wrong with the settings; empty: nothing. What is merely dangerous is warned of."""
-        if self.persistent_reliability is not None and not self.persistent_reliability.is_persistent:
+        if self.persistent_reliability not in (None, Reliability.AS_DESTINATION) and not self.persistent_reliability.is_persistent:
             warnings.warn(
-                f"persistent messages are sent as {self.persistent_reliability.value}: they are lost when the broker stops (checklist item 118)",
+                f"persistent messages are sent as {self.persistent_reliability.value}: they are lost when the broker stops",
                 stacklevel=4,
             )
-        if self.nonpersistent_reliability is not None and self.nonpersistent_reliability.is_persistent:
-            return f"nonpersistent_reliability is {self.nonpersistent_reliability.value}, which is a level of persistent messages"
         if self.override_priority is not None and not 0 <= self.override_priority <= 9:
             return f"override_priority is {self.override_priority}: it must be a number from 0 to 9"
         if not 0 < self.consumer_flow_threshold <= 100:

@@ -181,6 +181,13 @@ class Message:
             self._headers = {} if self._section is None else split(self._section)
         return self._headers
 
+    @property
+    def is_best_effort(self) -> bool:
+        """It came at that level of reliability, by its sender's wish or its destination's."""
+        section = self._section
+        at = -1 if section is None else section.find(_RELIABILITY)
+        return at >= 0 and section.startswith(b"best-effort", at + len(_RELIABILITY))  # type: ignore[union-attr]
+
     def _check_writeable(self) -> None:
         if self._read_only:
             raise MessageNotWriteableException("the body of a received message is read-only: call clear_body() first")
@@ -359,6 +366,7 @@ class MapMessage(ObjectMessage):
 
 # -- reading --------------------------------------------------------------------------------------------------------------------------
 _CONTENT_TYPE = b"\ncontent-type:"
+_RELIABILITY = b"\nreliability:"
 
 
 def kind_of(section: bytes, body: bytes) -> type[Message]:

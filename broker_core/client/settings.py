@@ -34,16 +34,19 @@ class DeliveryMode(IntEnum):
 
 
 class Reliability(StrEnum):
-    """The five levels, as header `reliability` says them."""
+    """The five levels, as header `reliability` says them, and to leave it to the destination."""
 
     BEST_EFFORT = "best-effort"
     EXPRESS = "express"
     RELIABLE_NONPERSISTENT = "reliable-np"
     RELIABLE = "reliable"
     ASSURED = "assured"
+    AS_DESTINATION = "as-destination"
+    """The destination's default; if it has none, the broker's for the delivery mode."""
 
     @property
     def is_persistent(self) -> bool:
+        """It is the level of messages that are on disk."""
         return self in (Reliability.RELIABLE, Reliability.ASSURED)
 
 

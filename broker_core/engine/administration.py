@@ -17,6 +17,7 @@ from .effects import DestinationDestroyed, Detached, Outcome
 from .expiring import sweep_expired
 from .grouping import forget_aside, forget_groups
 from .matching import part, topic_destroyed
+from .levels import warnings
 from .message import VOLATILE, Message
 from .placing import create, define, why_no_members
 from .refusal import Refusal
@@ -74,23 +75,32 @@ def _create(shard: Shard, command: Control) -> Answer:
     if (refusal := why_no_members(shard, address)) is not None:
         raise _Refusal(refusal, "those that match patterns with which it would begin")
     destination = create(shard, address, _settings(shard.limits.settings, command.arguments), automatic=False)
-    return {"destination": destination.number}
+    return _warned({"destination": destination.number}, destination)
 
 
 def _update(shard: Shard, command: Control) -> Answer:
     destination = _find(shard, command)
-    destination.settings = _settings(destination.settings, command.arguments)
+    destination.set(_settings(destination.settings, command.arguments))
     destination.automatic = False
     follow_settings(shard, destination)
     define(shard, destination)
-    return {"settings": destination.settings.as_dict()}
+    return _warned({"settings": destination.settings.as_dict()}, destination)
+
+
+def _warned(answer: Answer, destination: Destination) -> Answer:
+    """The answer, and what the operator may not have meant."""
+    told = warnings(destination.settings)
+    return {**answer, "warnings": told} if told else answer
 
 
 def _settings(settings: Settings, arguments: dict[str, Any]) -> Settings:
     problem = Settings.problem(arguments)
     if problem:
         raise _Refusal(Refusal.INVALID_SETTING, problem)
-    return replace(settings, **arguments)
+    changed = replace(settings, **arguments)
+    if problem := changed.contradiction():
+        raise _Refusal(Refusal.INVALID_SETTING, problem)
+    return changed
 
 
 def _pause(shard: Shard, command: Control) -> Answer:

@@ -7,7 +7,8 @@ from dataclasses import asdict, dataclass, fields
 from typing import TYPE_CHECKING, Any
 
 from .address import is_reserved, is_topic
-from .message import BEYOND, LANES, Message, StoredBody
+from .levels import DEFAULTS, NONE, Levels, contradiction, levels_of
+from .message import BEYOND, LANES, LEVEL_NAMES, Message, StoredBody
 from .progress import Progress
 from .routes import Routes
 
@@ -32,6 +33,12 @@ class Settings:
     """False: dead messages are discarded (Open MQ's useDMQ)."""
     duplicate_window_ms: int = 0
     """For so long the identifiers of accepted messages are remembered, so that one sent again is dropped; 0: none is (see duplicates)."""
+    default_reliability: str = NONE
+    """The level of messages whose producers leave it to the destination; `none`: that of their delivery mode (see levels)."""
+    maximum_reliability: str = LEVEL_NAMES[-1]
+    """What is sent with a higher level is refused."""
+    reliability_override: bool = True
+    """False: every message gets the default level, whatever its producer says."""
 
     def delay_ms(self, failures: int) -> int:
         """The back-off before the delivery that follows the given number of failures, at least 1."""
@@ -43,12 +50,20 @@ class Settings:
     def as_dict(self) -> dict[str, Any]:
         return asdict(self)
 
+    def contradiction(self) -> str:
+        """A sentence that says which of them do not go together, or nothing."""
+        return contradiction(self)
+
     @staticmethod
     def problem(values: dict[str, Any]) -> str:
         """A sentence that says what is wrong with `values`, or nothing."""
         for name, value in values.items():
+            if name in CHOICES:
+                if value not in CHOICES[name]:
+                    return f"{name} must be one of {', '.join(CHOICES[name])}"
+                continue
             if name not in BOUNDS:
-                return f"{name} is not a setting; the settings are {', '.join(BOUNDS)}"
+                return f"{name} is not a setting; the settings are {', '.join(NAMES)}"
             kind, low, high = BOUNDS[name]
             if type(value) is not kind and not (kind is float and type(value) is int):
                 return f"{name} must be {'true or false' if kind is bool else 'a number'}"
@@ -64,9 +79,13 @@ BOUNDS: dict[str, tuple[type, float, float]] = {
     "redelivery_delay_max_ms": (int, 0, 86_400_000),
     "use_dead": (bool, False, True),
     "duplicate_window_ms": (int, 0, 7 * 86_400_000),
+    "reliability_override": (bool, False, True),
 }
-"""Of every setting: its type, least and greatest value."""
-assert set(BOUNDS) == {f.name for f in fields(Settings)}
+"""Of every setting that is a number, or true or false: its type, least and greatest value."""
+CHOICES: dict[str, tuple[str, ...]] = {"default_reliability": DEFAULTS, "maximum_reliability": LEVEL_NAMES}
+"""Of every other one: what it may be."""
+NAMES = tuple(f.name for f in fields(Settings))
+assert {*BOUNDS, *CHOICES} == set(NAMES)
 
 
 NO_ROUTES = Routes()
@@ -140,6 +159,7 @@ class Destination:
         "is_topic",
         "known_ids",
         "lanes",
+        "levels",
         "number",
         "octets",
         "octets_committed",
@@ -165,7 +185,10 @@ class Destination:
         self.created_at = created_at
         self.automatic = automatic
         """Created by a client's use; reaped when idle."""
-        self.settings = settings
+        self.settings: Settings
+        self.levels: Levels | None
+        """What becomes of the level that producers ask for; None: they have it."""
+        self.set(settings)
         self.owner: Peer | None = None
         """Of a temporary destination: who made it and may consume it. Nothing of it is stored, so its number is negative (see temporary)."""
         self.known_ids: KnownIds | None = None
@@ -200,6 +223,9 @@ class Destination:
         self.scheduled = self.scheduled_octets = 0
         """Delayed messages that are not due yet."""
         self.idle_since = created_at
+
+    def set(self, settings: Settings) -> None:
+        self.settings, self.levels = settings, levels_of(settings)
 
     def join(self, subscription: Subscription) -> None:
         subscription.place = len(self.subscriptions)

@@ -31,6 +31,8 @@ class Reliability(IntEnum):
     ASSURED = 4
 
 
+LEVEL_NAMES = ("best-effort", "express", "reliable-np", "reliable", "assured")
+"""What clients and operators call them, by their numbers."""
 STORED = Reliability.RELIABLE
 """Levels from here on are written to the store before anyone hears of them."""
 
@@ -65,10 +67,14 @@ class Header:
     """The sender's own name for the message, by which a second sending of it is known; empty: none (see duplicates)."""
     group: MessageGroup | None = None
     """Of a row: only once `message_group.recognize` has looked."""
+    stated: bool = True
+    """False: the producer left the level to the destination, and `reliability` is what it is if the destination has no say (see levels)."""
     lane: int = 0
     """Derived: the lane index of (priority, reliability)."""
     twin: Header | None = None
     """See `unstored`."""
+    others: dict[int, Header] | None = None
+    """See `at`."""
 
     def __post_init__(self) -> None:
         volatile = 0 if self.reliability >= STORED else VOLATILE
@@ -81,6 +87,18 @@ class Header:
             twin.lane = VOLATILE + self.priority
             self.twin = twin
         return self.twin
+
+    def at(self, level: Reliability) -> Header:
+        """The same header at another level, which consumers are told; for messages that were just sent. Made once for all that share it."""
+        if level == self.reliability:
+            return self
+        if self.others is None:
+            self.others = {}
+        other = self.others.get(level)
+        if other is None:
+            told = f'{{"reliability":"{LEVEL_NAMES[level]}"}}'
+            other = self.others[level] = replace(self, reliability=level, annotations=told, twin=None, others=None)
+        return other
 
 
 @dataclass(slots=True, frozen=True)

@@ -36,6 +36,7 @@ class Refusal(Enum):
     NO_SUCH_TRANSACTION = "no transaction of this name has begun on this connection, or it has ended"
     TRANSACTION_TIMED_OUT = "the transaction took too long and was rolled back"
     TRANSACTION_TOO_LARGE = "the transaction holds as much as it may: commit earlier"
+    RELIABILITY_EXCEEDED = "the message asks for a higher reliability than the destination's maximum"
     MESSAGE_TOO_LARGE = "the message is larger than allowed"
     TOO_MANY_UNSETTLED = "too many deliveries are outstanding"
     INVALID_SETTING = "the setting is not valid"

@@ -17,13 +17,14 @@ from .temporary import ensure
 
 def send(shard: Shard, command: Send) -> None:
     destination = shard.destinations.get(command.address)
-    if destination is None or destination.state & Direction.PRODUCERS or destination.is_reserved:
+    if destination is None or destination.state & Direction.PRODUCERS or destination.is_reserved or destination.levels is not None:
         refusal = why_not(shard, command)
         if refusal is not None:
-            shard.batch.outputs.append(Refused(command.peer, command.token, refusal, command.address))
+            shard.batch.outputs.append(Refused(command.peer, command.token, refusal, particulars(shard, command, refusal)))
             drop(shard, command, refusal)
             return
         destination = obtain(shard, command.peer, command.address)
+        reset(destination, command.message)
     message = command.message
     header = message.header
     if header.delay or header.duplicate_id:
@@ -68,4 +69,22 @@ def why_not(shard: Shard, send: Send) -> Refusal | None:
         return why_not_create(shard, send.peer, send.address)
     if destination.is_reserved:
         return Refusal.DESTINATION_RESERVED
-    return Refusal.DESTINATION_PAUSED if destination.state & Direction.PRODUCERS else None
+    if destination.state & Direction.PRODUCERS:
+        return Refusal.DESTINATION_PAUSED
+    if destination.levels is not None and destination.levels.exceeds(send.message.header):
+        return Refusal.RELIABILITY_EXCEEDED
+    return None
+
+
+def particulars(shard: Shard, send: Send, refusal: Refusal) -> str:
+    """Of a refusal by why_not."""
+    destination = shard.destinations.get(send.address)
+    if refusal is Refusal.RELIABILITY_EXCEEDED and destination is not None and destination.levels is not None:
+        return destination.levels.detail(send.address, send.message.header)
+    return send.address
+
+
+def reset(destination: Destination, message: Message) -> None:
+    """The message gets the level that it has there."""
+    if destination.levels is not None:
+        message.header = destination.levels.apply(message.header)

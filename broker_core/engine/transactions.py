@@ -17,7 +17,7 @@ from .link import Peer, Transaction
 from .message import Message
 from .placing import obtain
 from .refusal import Refusal
-from .sending import accept, drop, why_not
+from .sending import accept, drop, particulars, reset, why_not
 from .settlement import acknowledge, answer, feed, give_back, give_up, unreserve
 from .settlement import settle as settle_deliveries
 from .shard import Shard
@@ -72,7 +72,7 @@ def _send(shard: Shard, transaction: Transaction, command: Transacted, send: Sen
         refusal = refusal or Refusal.TRANSACTION_TOO_LARGE
     if refusal is not None:
         discard_body(shard, send.message)
-        _refuse_part(shard, transaction, command, refusal, send.address)
+        _refuse_part(shard, transaction, command, refusal, particulars(shard, send, refusal))
         return
     send.message.accepted_at = shard.now  # a delay counts from the send, not from the commit (JMS 2.0, 7.9)
     transaction.sends.append(send)
@@ -162,15 +162,20 @@ def _why_not_commit(shard: Shard, transaction: Transaction) -> tuple[Refusal | N
         return Refusal.TRANSACTION_TIMED_OUT, ""
     if transaction.refusal is not None:
         return transaction.refusal, ""
-    new = 0
+    new = leveled = 0
     for address, send in {send.address: send for send in transaction.sends}.items():
         refusal = why_not(shard, send)
         if refusal is None:
             new += address not in shard.destinations
         elif refusal is not Refusal.TEMPORARY_DESTINATION_GONE:
-            return refusal, address
+            return refusal, particulars(shard, send, refusal)
+        leveled += address in shard.destinations and shard.destinations[address].levels is not None
     if len(shard.destinations) + new > shard.limits.destinations_max:
         return Refusal.TOO_MANY_DESTINATIONS, f"the transaction sends to {new} new ones"
+    if leveled:  # each message counts there, not only the last one
+        for send in transaction.sends:
+            if why_not(shard, send) is Refusal.RELIABILITY_EXCEEDED:
+                return Refusal.RELIABILITY_EXCEEDED, particulars(shard, send, Refusal.RELIABILITY_EXCEEDED)
     return None, ""
 
 
@@ -193,6 +198,8 @@ def _commit(shard: Shard, transaction: Transaction) -> None:
             refusal = why_not(shard, send) if is_temporary(address) else None
             destination = obtain(shard, send.peer, address) if refusal is None else None
         if destination is not None:
+            if destination.levels is not None:
+                reset(destination, send.message)
             accept(shard, destination, send.message, send.message.accepted_at)
         elif refusal is not None:
             drop(shard, send, refusal)

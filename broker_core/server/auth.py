@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from broker_core.scram import NOBODY, Verifier, check_password
+from broker_core.stomp.levels import UNMAPPED, LevelMapping
 
 from .sessions import Sessions
 from .throttle import Throttle
@@ -28,6 +29,8 @@ class Account:
     verifier: Verifier
     disabled: bool
     loopback_only: bool
+    mapping: LevelMapping = UNMAPPED
+    """What delivery modes stand for where a connection factory says nothing."""
 
 
 class AccountSource(Protocol):
@@ -44,6 +47,8 @@ class Accounts:
         self._throttle = Throttle()
         self._known: dict[str, Verifier] = {}
         """What the connections of an account have logged in with."""
+        self._mappings: dict[str, LevelMapping] = {}
+        """Of accounts that have any."""
         self._reviews = 0
 
     async def check(self, login: str, passcode: str, remote: str) -> tuple[str | None, str]:
@@ -64,7 +69,14 @@ class Accounts:
         if self._known.setdefault(account.name, account.verifier) != account.verifier:
             self._end(account.name, account)  # the change itself has not been heard of yet
             self._known[account.name] = account.verifier
+        self._mappings.pop(account.name, None)
+        if account.mapping != UNMAPPED:
+            self._mappings[account.name] = account.mapping
         return account.name, ""
+
+    def mapping(self, name: str) -> LevelMapping:
+        """Of an account that was let in just now, of delivery modes to levels."""
+        return self._mappings.get(name, UNMAPPED)
 
     async def _verified(self, login: str, passcode: str, remote: str) -> Account | None:
         """The account if it may come in; as it is when this returns, if changes are heard in time."""
@@ -88,6 +100,7 @@ class Accounts:
                 self._end(each, account)
         connected = set(self._sessions.accounts())
         self._known = {each: verifier for each, verifier in self._known.items() if each in connected}
+        self._mappings = {each: mapping for each, mapping in self._mappings.items() if each in connected}
 
     def _end(self, name: str, account: Account | None) -> None:
         if account is None:

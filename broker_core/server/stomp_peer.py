@@ -235,7 +235,7 @@ class StompPeer(asyncio.Protocol):
             self._node.client_ids.release(login.client_id, self)
             return []
         session = f"{self._node.instance}-{self._node.epoch}-{self._number}"
-        events = self._connection.accept(account, session, self._node.clock.now())
+        events = self._connection.accept(account, session, self._node.clock.now(), self._node.accounts.mapping(account))
         self._arm()
         return events
 

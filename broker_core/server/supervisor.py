@@ -19,6 +19,7 @@ from broker_core.engine.commands import Control
 from broker_core.engine.destination import Settings
 from broker_core.engine.effects import Effects
 from broker_core.scram import Verifier
+from broker_core.stomp.levels import LevelMapping
 from broker_core.stomp.mapping import decode
 from broker_core.store import CommitLost, SpaceExhausted
 from broker_core.store.lease import Lease, Times
@@ -274,8 +275,8 @@ class _Source:
         row = await self._operators.account(name)
         if row is None:
             return None
-        name, salt, iterations, stored_key, server_key, disabled, loopback_only = row
-        return Account(name, Verifier(salt, iterations, stored_key, server_key), disabled, loopback_only)
+        name, salt, iterations, stored_key, server_key, disabled, loopback_only, *mapping = row
+        return Account(name, Verifier(salt, iterations, stored_key, server_key), disabled, loopback_only, LevelMapping(*mapping))
 
 
 def times_of(config: BrokerConfig) -> Times:

@@ -16,6 +16,7 @@ from .escaping import VERSIONS, escape
 from .frames import ACK_BY_ID, PART, Parser
 from .handshake import Handshake
 from .heartbeat import HeartBeat
+from .levels import UNMAPPED, LevelMapping
 from .limits import Limits
 from .login import Login, NoCommonVersion
 from .mapping import outgoing
@@ -155,9 +156,9 @@ class Connection:
         return []
 
     # -- the verdict on the login -------------------------------------------------------------------------------------------------------
-    def accept(self, account: str, session: str, now: int) -> list[Event]:
+    def accept(self, account: str, session: str, now: int, mapping: LevelMapping = UNMAPPED) -> list[Event]:
         """Let the client in: CONNECTED is queued; the engine's Open, then whatever the client sent meanwhile. `session`: `<instance>-<epoch>-<number>`,
-        which no other connection has or will have."""
+        which no other connection has or will have. `mapping`: the account's, of delivery modes to levels."""
         if self._phase is not Phase.LOGGING_IN:
             return []
         self._phase = Phase.OPEN
@@ -167,7 +168,8 @@ class Connection:
         self._heart = HeartBeat(*handshake.beats, now)
         self._out.append(handshake.connected(session))
         self._parser.version = self.version
-        if self._memory is not None and not handshake.client_id:  # a header names its sender's client id
+        handshake.mapping = handshake.mapping.over(mapping)
+        if self._memory is not None and not handshake.client_id and handshake.mapping == UNMAPPED:  # what is prepared says both
             self._parser.share(self._memory)
         self._parser.expect(CONNECTED_COMMANDS, "is not a command that a client may send now")
         return [Open(self._peer, account, handshake.client_id, session), *self._read(handshake.take_early())]
@@ -290,7 +292,8 @@ class Connection:
     def _prepare(self, headers: dict[str, str], lines: bytes | None) -> tuple[str, Header, int, str]:
         """What the parser keeps with a header section of SEND."""
         self.effort += SECTION_EFFORT
-        address, header, replies = outgoing(headers, lines, self._handshake.client_id, self._temporaries)
+        handshake = self._handshake
+        address, header, replies = outgoing(headers, lines, handshake.client_id, self._temporaries, handshake.mapping)
         return address, header, len(header.octets), replies
 
     def _frame(self, section: Section, commands: list[Event]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from .levels import UNMAPPED
 from .limits import Limits
 from .login import Login, read_connect
 
@@ -16,13 +17,15 @@ class Handshake:
         self.beats = (0, 0)
         """Agreed intervals of heart-beats in ms: ours, the peer's."""
         self.client_id = ""
+        self.mapping = UNMAPPED
+        """Of delivery modes to levels: CONNECT's; once the client is let in, with its account's where that says nothing."""
         self.early = bytearray()
         """Received between CONNECT and the verdict on it; the connection bounds it."""
 
     def read(self, headers: dict[str, str]) -> Login:
         """CONNECT. Raises Malformed."""
         self.version, self.beats, login = read_connect(headers, self._limits)
-        self.client_id = login.client_id
+        self.client_id, self.mapping = login.client_id, login.mapping
         return login
 
     def connected(self, session: str) -> bytes:

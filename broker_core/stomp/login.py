@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from .escaping import VERSIONS
 from .heartbeat import negotiate
+from .levels import UNMAPPED, LevelMapping, read_mapping
 from .limits import Limits
 from .sections import Malformed
 
@@ -22,6 +23,8 @@ class Login:
     passcode: str
     host: str
     client_id: str
+    mapping: LevelMapping = UNMAPPED
+    """What its connection factory has delivery modes stand for."""
 
     def __repr__(self) -> str:
         return f"Login(login={self.login!r}, host={self.host!r}, client_id={self.client_id!r})"
@@ -46,4 +49,5 @@ def read_connect(headers: dict[str, str], limits: Limits) -> tuple[str, tuple[in
         raise Malformed(f"header client-id must have at most {limits.client_id_max} characters")
     beats = negotiate(headers.get("heart-beat"), limits.heart_beat_ms_min)
     login = Login(headers.get("login", ""), headers.get("passcode", ""), headers.get("host", ""), headers.get("client-id", ""))
+    login.mapping = read_mapping(headers)
     return version, beats, login

@@ -9,24 +9,19 @@ from typing import TYPE_CHECKING
 
 from broker_core.engine import address as addresses
 from broker_core.engine.dead import ADDED
-from broker_core.engine.message import Encoding, Header, Reliability
+from broker_core.engine.levels import ASKED
+from broker_core.engine.message import Encoding, Header
 from broker_core.engine.message_group import GROUP_ID, GROUP_SEQUENCE, MessageGroup, group_of
 from broker_core.engine.pattern import has_wildcards
 from broker_core.engine.refusal import Refusal
 
 from .escaping import canonical, header_line, read_canonical
+from .levels import UNMAPPED, LevelMapping, level_of
 from .sections import DUPLICATE_IDS, Malformed
 
 if TYPE_CHECKING:
     from .temporaries import Temporaries
 
-RELIABILITIES = {
-    "best-effort": Reliability.BEST_EFFORT,
-    "express": Reliability.EXPRESS,
-    "reliable-np": Reliability.RELIABLE_NONPERSISTENT,
-    "reliable": Reliability.RELIABLE,
-    "assured": Reliability.ASSURED,
-}
 BROKERS_OWN = frozenset(
     (
         "receipt", "transaction", "content-length", "message-id", "subscription", "ack", "redelivered", "timestamp", "receipt-id",
@@ -79,7 +74,9 @@ def invalid(destination: str) -> Malformed:
 
 
 # -- SEND ---------------------------------------------------------------------------------------------------------------------------
-def outgoing(headers: dict[str, str], lines: bytes | None, client_id: str, temporaries: Temporaries) -> tuple[str, Header, str]:
+def outgoing(
+    headers: dict[str, str], lines: bytes | None, client_id: str, temporaries: Temporaries, mapping: LevelMapping = UNMAPPED
+) -> tuple[str, Header, str]:
     """The address and the shared part of messages sent with these headers, whose `lines` are given if they are in canonical form already; and the
     address of the sender's temporary destination that is to take replies, if that is where it wants them. Raises Malformed, naming header and value."""
     destination = headers.get("destination")
@@ -87,18 +84,23 @@ def outgoing(headers: dict[str, str], lines: bytes | None, client_id: str, tempo
         raise Malformed("SEND needs header destination")
     address = temporaries.address_of(destination)
     headers, replies = temporaries.reply_to(headers)
+    level, stated, told = level_of(_named_level(headers), flag(headers, "persistent") if "persistent" in headers else None, mapping)
+    if told != headers.get("reliability"):
+        headers = {name: value for name, value in headers.items() if name != "reliability"} | ({"reliability": told} if told else {})
+        lines = None
     if lines is None or replies or not BROKERS_OWN.isdisjoint(headers):
         lines = canonical({name: value for name, value in headers.items() if name not in BROKERS_OWN})
     header = Header(
         lines,
         _priority(headers["priority"]) if "priority" in headers else 4,
-        _reliability(headers),
+        level,
         _expiration(headers),
         Encoding.STOMP,
         client_id=client_id,
         delay=_delay(headers),
         duplicate_id=_duplicate_id(headers),
         group=_group(headers) if GROUP_ID in headers else None,
+        stated=stated,
     )
     return address, header, replies
 
@@ -151,16 +153,11 @@ def _expiration(headers: dict[str, str]) -> int:
     return int(value)
 
 
-def _reliability(headers: dict[str, str]) -> Reliability:
-    """R23: without `persistent` a message is express, with it assured; `reliability` says it exactly and wins."""
-    persistent = flag(headers, "persistent")
+def _named_level(headers: dict[str, str]) -> str | None:
     named = headers.get("reliability")
-    if named is None:
-        return Reliability.ASSURED if persistent else Reliability.EXPRESS
-    level = RELIABILITIES.get(named)
-    if level is None:
-        raise Malformed(f"header reliability is {quoted(named)}, none of {', '.join(RELIABILITIES)}")
-    return level
+    if named is not None and named not in ASKED:
+        raise Malformed(f"header reliability is {quoted(named)}, none of {', '.join(ASKED)}")
+    return named
 
 
 def flag(headers: dict[str, str], name: str) -> bool:

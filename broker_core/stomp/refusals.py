@@ -34,6 +34,7 @@ REFUSALS: dict[Refusal, str] = {
     Refusal.NO_SUCH_TRANSACTION: "no such transaction",
     Refusal.TRANSACTION_TIMED_OUT: "transaction timed out",
     Refusal.TRANSACTION_TOO_LARGE: "transaction too large",
+    Refusal.RELIABILITY_EXCEEDED: "reliability too high",
     Refusal.MESSAGE_TOO_LARGE: "message too large",
     Refusal.TOO_MANY_UNSETTLED: "too many unacknowledged messages",
     Refusal.INVALID_SETTING: "invalid setting",

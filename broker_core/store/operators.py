@@ -46,7 +46,10 @@ VALUES (%s, %s, %s, %s, to_timestamp(%s), clock_timestamp(), %s, %s)
 ON CONFLICT (shard, node) DO UPDATE SET epoch = EXCLUDED.epoch, role = EXCLUDED.role, started_at = EXCLUDED.started_at, at = EXCLUDED.at,
     listeners = EXCLUDED.listeners, metrics = EXCLUDED.metrics
 """
-_ACCOUNT = "SELECT name, salt, iterations, stored_key, server_key, disabled, loopback_only FROM surety.account WHERE name = %s"
+_ACCOUNT = """
+SELECT name, salt, iterations, stored_key, server_key, disabled, loopback_only, persistent_reliability, nonpersistent_reliability
+FROM surety.account WHERE name = %s
+"""
 _FORGET_NODES = "DELETE FROM surety.node_status WHERE shard = %s AND at < clock_timestamp() - interval '1 minute'"
 _RETIRE = "DELETE FROM surety.node_status WHERE shard = %s AND node = %s"
 
@@ -91,8 +94,8 @@ class OperatorTables:
         """The node stops as planned: it is no longer listed."""
         await self._execute(_RETIRE, [self._shard, node])
 
-    async def account(self, name: str) -> tuple[str, bytes, int, bytes, bytes, bool, bool] | None:
-        """(name, salt, iterations, stored key, server key, disabled, loopback only), or None."""
+    async def account(self, name: str) -> tuple[str, bytes, int, bytes, bytes, bool, bool, str, str] | None:
+        """(name, salt, iterations, stored key, server key, disabled, loopback only, persistent and nonpersistent reliability), or None."""
         if "\0" in name:
             return None
         rows = await self._execute(_ACCOUNT, [name])

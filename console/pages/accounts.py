@@ -8,6 +8,7 @@ from django.shortcuts import redirect, render
 from django.views.decorators.debug import sensitive_post_parameters
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
+from broker_core.control import ASKED
 from console.permissions import MANAGE_ACCOUNT
 from console.selectors import accounts
 from console.services import accounts as service
@@ -15,8 +16,12 @@ from console.services.audit import Actor
 
 from .actor import actor_of
 
-CHANGES: dict[str, tuple[Callable[[Actor, str, HttpRequest], None], str]] = {
+CHANGES: dict[str, tuple[Callable[[Actor, str, HttpRequest], list[str] | None], str]] = {
     "password": (lambda actor, name, asked: service.set_password(actor, name, asked.POST.get("password", "")), "has a new password"),
+    "levels": (
+        lambda actor, name, asked: service.set_levels(actor, name, asked.POST.get("persistent", ""), asked.POST.get("nonpersistent", "")),
+        "has its levels of reliability",
+    ),
     "disable": (lambda actor, name, asked: service.set_disabled(actor, name, True), "is disabled"),
     "enable": (lambda actor, name, asked: service.set_disabled(actor, name, False), "is enabled"),
     "delete": (lambda actor, name, asked: service.delete(actor, name), "is deleted"),
@@ -49,12 +54,17 @@ def create(request: HttpRequest) -> HttpResponse:
 def change(request: HttpRequest, verb: str) -> HttpResponse:
     """Confirm and do one of CHANGES to the account in parameter `name`; a name may hold any character, so it is no part of the path."""
     if request.method != "POST":
-        return render(request, "console/account.html", {"name": request.GET.get("name", ""), "verb": verb})
+        name = request.GET.get("name", "")
+        context = {"name": name, "verb": verb, "account": accounts.by_name(name), "asked": ASKED}
+        return render(request, "console/account.html", context)
     name = request.POST.get("name", "")
     apply, done = CHANGES[verb]
     try:
-        apply(actor_of(request), name, request)
+        warnings = apply(actor_of(request), name, request)
     except service.InvalidAccount as error:
-        return render(request, "console/account.html", {"name": name, "verb": verb, "problem": str(error)}, status=400)
+        context = {"name": name, "verb": verb, "problem": str(error), "account": accounts.by_name(name), "asked": ASKED}
+        return render(request, "console/account.html", context, status=400)
     messages.success(request, f"{name} {done}.")
+    for warning in warnings or ():
+        messages.warning(request, f"{name}: {warning}.")
     return redirect("accounts")

@@ -121,6 +121,8 @@ def _tell(request: HttpRequest, address: str, done: str, outcome: Outcome) -> No
         )
     elif outcome.answer.done:
         messages.success(request, f"{address} {done}{_particulars(outcome.answer.result)}.")
+        for warning in outcome.answer.result.get("warnings", ()):
+            messages.warning(request, f"{address}: {warning}.")
     else:
         told = outcome.answer.result
         detail = f" ({told['detail']})" if told.get("detail") else ""

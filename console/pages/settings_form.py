@@ -4,7 +4,7 @@ from typing import Any
 
 from django import forms
 
-from broker_core.control import SETTINGS
+from broker_core.control import CHOICES, NAMES, SETTINGS
 
 WORDS = {
     "redelivery_max": ("Redeliveries at most", "Of a message that fails; one failure more and it is dead. 0: the first kills it; -1: never."),
@@ -16,6 +16,12 @@ WORDS = {
         "Detect duplicates for (ms)",
         "A message with a duplicate-id that was accepted in this time is confirmed and dropped. 0: never.",
     ),
+    "default_reliability": (
+        "Default reliability",
+        "Of messages whose producers leave it to the destination. none: that of their delivery mode.",
+    ),
+    "maximum_reliability": ("Maximum reliability", "What is sent with a higher one is refused."),
+    "reliability_override": ("Producers choose the reliability", "Otherwise every message is reset to the default, also a persistent one."),
 }
 _FIELDS = {int: forms.IntegerField, float: forms.FloatField, bool: forms.BooleanField}
 
@@ -23,12 +29,15 @@ _FIELDS = {int: forms.IntegerField, float: forms.FloatField, bool: forms.Boolean
 class SettingsForm(forms.Form):
     def __init__(self, current: dict[str, Any], data: Any = None) -> None:
         super().__init__(data)
-        for name, (kind, low, high) in SETTINGS.items():
+        for name in NAMES:
             label, words = WORDS.get(name, (name.replace("_", " ").capitalize(), ""))
+            shown = {"label": label, "help_text": words, "initial": current.get(name)}
+            if name in CHOICES:
+                self.fields[name] = forms.ChoiceField(choices=[(choice, choice) for choice in CHOICES[name]], **shown)
+                continue
+            kind, low, high = SETTINGS[name]
             bounds = {} if kind is bool else {"min_value": kind(low), "max_value": kind(high)}
-            self.fields[name] = _FIELDS[kind](
-                label=label, help_text=words, initial=current.get(name), required=kind is not bool, **bounds
-            )
+            self.fields[name] = _FIELDS[kind](required=kind is not bool, **shown, **bounds)
 
     @property
     def changed(self) -> dict[str, Any]:

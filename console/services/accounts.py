@@ -2,10 +2,11 @@
 
 import re
 import secrets
+from collections.abc import Mapping
 
 from django.db import IntegrityError, connection, transaction
 
-from broker_core.control import InvalidPassword, make_verifier
+from broker_core.control import InvalidPassword, level_problem, level_warnings, make_verifier
 from console.permissions import MANAGE_ACCOUNT
 
 from .audit import Actor, record, require
@@ -63,6 +64,20 @@ def set_disabled(actor: Actor, name: str, disabled: bool) -> None:
     _change(actor, what, name, "UPDATE surety.account SET disabled = %(disabled)s WHERE name = %(name)s", {"disabled": disabled})
 
 
+def set_levels(actor: Actor, name: str, persistent: str, nonpersistent: str) -> list[str]:
+    """What the account's persistent and non-persistent messages stand for where its connection factories say nothing: a level, `as-destination`, or
+    empty: nothing particular. For connections made from now on. Warnings for the operator. Raises PermissionDenied, InvalidAccount."""
+    require(actor, MANAGE_ACCOUNT, "account levels", name)
+    problem = level_problem("persistent", persistent) or level_problem("nonpersistent", nonpersistent)
+    if problem:
+        raise InvalidAccount(f"{problem[0].upper()}{problem[1:]}.")
+    levels = {"persistent_reliability": persistent, "nonpersistent_reliability": nonpersistent}
+    statement = """UPDATE surety.account SET persistent_reliability = %(persistent_reliability)s,
+        nonpersistent_reliability = %(nonpersistent_reliability)s WHERE name = %(name)s"""
+    _change(actor, "account levels", name, statement, levels, levels)
+    return level_warnings(persistent)
+
+
 def delete(actor: Actor, name: str) -> None:
     """Raises PermissionDenied, InvalidAccount."""
     require(actor, MANAGE_ACCOUNT, "account delete", name)
@@ -87,14 +102,17 @@ def insert(name: str, password: str, *, loopback_only: bool) -> None:
         )
 
 
-def _change(actor: Actor, what: str, name: str, statement: str, parameters: dict[str, object]) -> None:
+def _change(
+    actor: Actor, what: str, name: str, statement: str, parameters: Mapping[str, object], told: Mapping[str, object] | None = None
+) -> None:
+    """`told`: what the audit log says of it beside the account's name."""
     if "\x00" in name:
         raise InvalidAccount("There is no such account.")
     with transaction.atomic(), connection.cursor() as cursor:
         cursor.execute(statement, {**parameters, "name": name})
         if cursor.rowcount != 1:
             raise InvalidAccount(f"There is no account {name}.")
-        record(actor.name, actor.origin, what, name)
+        record(actor.name, actor.origin, what, name, told)
         cursor.execute("SELECT pg_notify(%(channel)s, %(name)s)", {"channel": CHANNEL, "name": name})
 
 

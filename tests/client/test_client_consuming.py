@@ -239,6 +239,23 @@ def test_what_a_listener_failed_with_goes_back_to_the_broker_where_the_session_a
     assert handed(Broker(), mode, 3, failed=True) == said
 
 
+@pytest.mark.parametrize(("mode", "said"), [(AUTO, ["ACK 2.1"]), (TRANSACTED, []), (CLIENT, []), (NO_ACKNOWLEDGE, [])])
+@pytest.mark.parametrize("failed", [False, True])
+def test_a_best_effort_message_is_over_when_its_listener_begins_and_lost_if_that_fails(mode: AcknowledgeMode, said: list[str], failed: bool) -> None:
+    broker = Broker()
+    session = broker.session(mode)
+    consumer = broker.consumer(session)
+    broker.delivers(consumer, lines="reliability:best-effort\nreliability:assured\n")
+    assert consumer.next_for_listener(broker.now, INSTANT) is not None
+    assert broker.heard() == said
+    assert session.handled(failed, broker.now) is None
+    assert broker.heard() == []
+    broker.delivers(consumer, lines="reliability:express\n")
+    assert consumer.next_for_listener(broker.now, INSTANT) is not None
+    session.handled(False, broker.now)
+    assert broker.heard() == (["ACK 2.2?"] if mode is AUTO else [])
+
+
 def test_a_listener_that_recovers_gets_the_message_again() -> None:
     broker = Broker()
     session = broker.session(AUTO)

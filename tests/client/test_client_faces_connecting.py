@@ -30,7 +30,6 @@ A, NUL = Queue("a"), "a\0b"
     [
         ({"override_priority": 10}, "from 0 to 9"), ({"consumer_flow_threshold": 0}, "at most 100 percent"),
         ({"address_list_iterations": 0}, "-1 for ever"), ({"ping_interval": -1}, "must not be negative"),
-        ({"nonpersistent_reliability": Reliability.ASSURED}, "a level of persistent messages"),
         ({"consumer_flow_limit": -1}, "consumer_flow_limit is -1: it must be a whole number"), ({"consumer_flow_limit": True}, "a whole number"),
         ({"prefetch_policy": PrefetchPolicy(topic=-5)}, "prefetch_policy's topic is -5"),
     ],
@@ -46,6 +45,7 @@ async def test_a_level_that_loses_persistent_messages_is_warned_of(face: Face, b
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         await (await face.opened(broker, persistent_reliability=Reliability.RELIABLE)).close()
+        await (await face.opened(broker, persistent_reliability=Reliability.AS_DESTINATION, nonpersistent_reliability=Reliability.ASSURED)).close()
 
 
 # -- identifiers ----------------------------------------------------------------------------------------------------------------------

@@ -210,6 +210,7 @@ def test_delivery_modes_stand_for_the_levels_that_the_factory_maps_them_to() -> 
     assert sent(broker).headers["reliability"] == "reliable"
     assert sent(broker, delivery_mode=NON_PERSISTENT).headers["reliability"] == "express"
     assert sent(Broker(nonpersistent_reliability=Reliability.BEST_EFFORT), delivery_mode=NON_PERSISTENT).headers["reliability"] == "best-effort"
+    assert sent(Broker(persistent_reliability=Reliability.AS_DESTINATION)).headers["reliability"] == "as-destination"
 
 
 def test_the_factory_can_have_messages_say_who_sent_them() -> None:

@@ -114,3 +114,37 @@ def test_accounts_are_paged_by_key(operator, database):
     assert "shop-099" in first
     assert "shop-100<" not in first
     assert "shop-100<" in operator.get(reverse("accounts") + "?after=shop-099").content.decode()
+
+
+# -- levels of reliability -------------------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize(("persistent", "nonpersistent"), [("total", ""), ("", "none"), ("assured ", "")])
+def test_delivery_modes_cannot_stand_for_what_is_no_level(persistent, nonpersistent, olga, database):
+    with pytest.raises(accounts.InvalidAccount, match="can stand for one of best-effort, express, reliable-np, reliable, assured, as-destination"):
+        accounts.set_levels(olga, "guest", persistent, nonpersistent)
+    assert facts.rows(database, "SELECT persistent_reliability, nonpersistent_reliability FROM surety.account") == [("", "")]
+
+
+def test_the_levels_of_nobody_cannot_be_set(olga, database):
+    with pytest.raises(accounts.InvalidAccount, match="There is no account nobody"):
+        accounts.set_levels(olga, "nobody", "reliable", "")
+
+
+def test_an_operator_sets_what_an_accounts_delivery_modes_stand_for_and_is_warned_of_what_loses_messages(olga, database):
+    assert accounts.set_levels(olga, "guest", "reliable", "as-destination") == []
+    assert accounts.set_levels(olga, "guest", "express", "best-effort") == [
+        "persistent messages are sent as express: they are lost when the broker stops"
+    ]
+    assert facts.rows(database, "SELECT persistent_reliability, nonpersistent_reliability FROM surety.account") == [("express", "best-effort")]
+    recorded = facts.rows(database, "SELECT what, arguments FROM surety.audit ORDER BY entry")
+    assert recorded[-1] == ("account levels", {"persistent_reliability": "express", "nonpersistent_reliability": "best-effort"})
+
+
+def test_the_page_shows_the_levels_and_tells_the_warning(operator, database):
+    page = operator.get(reverse("account_change", args=["levels"]) + "?name=guest")
+    assert b"Persistent messages" in page.content
+    told = operator.post(reverse("account_change", args=["levels"]), {"name": "guest", "persistent": "express", "nonpersistent": ""}, follow=True)
+    assert b"persistent messages are sent as express: they are lost when the broker stops" in told.content
+    page = operator.get(reverse("account_change", args=["levels"]) + "?name=guest")
+    assert b"<option selected>express</option>" in page.content
+    refused = operator.post(reverse("account_change", args=["levels"]), {"name": "guest", "persistent": "total"})
+    assert refused.status_code == 400

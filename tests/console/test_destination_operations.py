@@ -16,7 +16,7 @@ from tests.console.engine_node import EngineNode
 
 SETTINGS = {
     "redelivery_max": 10, "redelivery_delay_ms": 1000, "redelivery_multiplier": 2, "redelivery_delay_max_ms": 60000, "use_dead": "on",
-    "duplicate_window_ms": 0,
+    "duplicate_window_ms": 0, "default_reliability": "none", "maximum_reliability": "assured", "reliability_override": "on",
 }  # fmt: skip
 
 

@@ -23,6 +23,7 @@ from broker_core.server.sessions import Sessions
 from broker_core.server.space import Space
 from broker_core.server.stomp_peer import StompPeer
 from broker_core.stomp.frames import Parser, serialise
+from broker_core.stomp.levels import UNMAPPED, LevelMapping
 from broker_core.stomp.limits import Limits as StompLimits
 from broker_core.stomp.mapping import decode
 from broker_core.stomp.sections import SERVER_COMMANDS
@@ -180,6 +181,10 @@ class Door:
         self.open.set()
         self.error: Exception | None = None
         self.reviews: list[str | None] = []
+        self.mappings: dict[str, LevelMapping] = {}
+
+    def mapping(self, name: str) -> LevelMapping:
+        return self.mappings.get(name, UNMAPPED)
 
     async def review(self, name: str | None) -> None:
         self.reviews.append(name)

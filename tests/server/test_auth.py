@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 import hashlib
 import threading
 from collections.abc import Callable, Coroutine
@@ -14,6 +15,7 @@ from broker_core import scram
 from broker_core.server import throttle
 from broker_core.server.auth import REFUSED, Account, Accounts
 from broker_core.server.sessions import Sessions
+from broker_core.stomp.levels import UNMAPPED, LevelMapping
 from broker_core.store import CommitLost
 
 GUEST = scram.make_verifier("secret", b"s" * 16)
@@ -115,6 +117,25 @@ def test_logins_that_succeed_at_once_are_all_let_in() -> None:
         accounts = Accounts(Source(), Sessions())
         answers = await asyncio.gather(*(accounts.check("guest", "secret", "192.0.2.1") for _ in range(20)))
         assert answers == [("guest", "")] * 20
+        accounts.close()
+
+    asyncio.run(story())
+
+
+def test_an_accounts_levels_are_known_once_it_is_let_in_and_follow_its_row() -> None:
+    async def story() -> None:
+        mapped = LevelMapping("reliable", "best-effort")
+        source = Source()
+        source._account = dataclasses.replace(source._account, mapping=mapped)
+        accounts = Accounts(source, Sessions())
+        assert accounts.mapping("guest") == UNMAPPED
+        await accounts.check("guest", "wrong", "192.0.2.1")
+        assert accounts.mapping("guest") == UNMAPPED
+        await accounts.check("guest", "secret", "192.0.2.1")
+        assert accounts.mapping("guest") == mapped
+        source._account = dataclasses.replace(source._account, mapping=UNMAPPED)
+        await accounts.check("guest", "secret", "192.0.2.1")
+        assert accounts.mapping("guest") == UNMAPPED
         accounts.close()
 
     asyncio.run(story())

@@ -88,7 +88,7 @@ def test_a_message_belongs_to_the_group_that_its_sender_names(cut: Cut) -> None:
         (b"destination:a\npersistent:yes\n", "header persistent is 'yes', neither true nor false"),
         (
             b"destination:a\nreliability:total\n",
-            "header reliability is 'total', none of best-effort, express, reliable-np, reliable, assured",
+            "header reliability is 'total', none of best-effort, express, reliable-np, reliable, assured, as-destination",
         ),
     ],
 )

@@ -160,7 +160,7 @@ class ConsumerMachine:
         if taken is None:
             return None
         message, delivery = taken
-        self.session.consumption.handling(delivery, now)
+        self.session.consumption.handling(delivery, message.is_best_effort, now)
         return message
 
     @property

@@ -31,6 +31,8 @@ class Consumption:
         """When they must be acknowledged at the latest; 0: nothing must."""
         self._handling: Delivery | None = None
         """What a listener has in its hands."""
+        self._over = False
+        """It has been acknowledged already, whatever becomes of it."""
         self._recovering = False
 
     # -- handing over -------------------------------------------------------------------------------------------------------------------
@@ -41,7 +43,7 @@ class Consumption:
         consumer: ConsumerMachine = delivery.consumer
         plan = consumer.acknowledging
         if plan.when is When.EACH:
-            return self._say_ack(delivery.ack, plan.confirmed)
+            return self._say_ack(delivery.ack, plan.confirmed and not self._over)
         if plan.when is When.ASKED:
             self._unacked[delivery] = None
             consumer.unacked += 1
@@ -58,10 +60,12 @@ class Consumption:
                 self._connection.ack_at = min(self._connection.ack_at, self._ack_at)
         return None
 
-    def handling(self, delivery: Delivery, now: int) -> None:
-        """A listener is about to be called with it, which may acknowledge, commit or roll back."""
+    def handling(self, delivery: Delivery, best_effort: bool, now: int) -> None:
+        """A listener is about to be called with it, which may acknowledge, commit or roll back. Best effort is over when its listener begins (item 128)."""
         self._handling = delivery
-        if self._session.transacted or delivery.consumer.acknowledging.when is When.ASKED:
+        asked = self._session.transacted or delivery.consumer.acknowledging.when is When.ASKED
+        self._over = not asked and best_effort
+        if asked or self._over:
             self.consumed(delivery, now)
 
     def handled(self, failed: bool, now: int) -> Confirmation | None:
@@ -69,7 +73,8 @@ class Consumption:
         the application's to do."""
         delivery, self._handling = self._handling, None
         recovering, self._recovering = self._recovering, False
-        if delivery is None or self._session.transacted or delivery.consumer.acknowledging.when is When.ASKED:
+        over, self._over = self._over, False
+        if delivery is None or over or self._session.transacted or delivery.consumer.acknowledging.when is When.ASKED:
             return None
         if failed or recovering:
             self._refuse(delivery)

@@ -45,6 +45,7 @@ EXCEPTIONS: dict[Refusal, type[JMSException]] = {
     Refusal.NO_SUCH_TRANSACTION: TransactionRolledBackException,
     Refusal.TRANSACTION_TIMED_OUT: TransactionRolledBackException,
     Refusal.TRANSACTION_TOO_LARGE: TransactionRolledBackException,
+    Refusal.RELIABILITY_EXCEEDED: ResourceAllocationException,
     Refusal.MESSAGE_TOO_LARGE: ResourceAllocationException,
     Refusal.TOO_MANY_UNSETTLED: ResourceAllocationException,
     Refusal.INVALID_SETTING: JMSException,

@@ -321,7 +321,8 @@ CREATE TABLE surety.audit (
 );
 CREATE INDEX audit_at ON surety.audit (at);
 
--- Client accounts: SCRAM-SHA-256 verifiers (RFC 5802, RFC 7677), never a password.
+-- Client accounts: SCRAM-SHA-256 verifiers (RFC 5802, RFC 7677), never a password. The reliabilities are what delivery modes stand for; empty: nothing
+-- particular.
 CREATE TABLE surety.account (
     name text PRIMARY KEY,
     salt bytea NOT NULL,
@@ -330,6 +331,8 @@ CREATE TABLE surety.account (
     server_key bytea NOT NULL,
     disabled boolean NOT NULL DEFAULT false,
     loopback_only boolean NOT NULL DEFAULT false,
+    persistent_reliability text NOT NULL DEFAULT '',
+    nonpersistent_reliability text NOT NULL DEFAULT '',
     created_at timestamptz NOT NULL DEFAULT clock_timestamp()
 );
 
