@@ -21,6 +21,7 @@ from broker_core.server.host import Host
 from broker_core.server.listening import Node
 from broker_core.server.metrics import Metrics
 from broker_core.server.space import Space
+from broker_core.stomp.levels import UNMAPPED, LevelMapping
 from broker_core.stomp.limits import Limits as StompLimits
 from broker_core.stomp.mapping import decode
 
@@ -110,6 +111,9 @@ class _Everybody:
     async def check(self, login: str, _passcode: str, _remote: str) -> tuple[str, str]:
         await asyncio.sleep(0.001)
         return login, ""
+
+    def mapping(self, _name: str) -> LevelMapping:
+        return UNMAPPED
 
 
 class Term:
