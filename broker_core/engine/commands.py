@@ -73,6 +73,19 @@ class Request(Send):
     reply_to: str
 
 
+@dataclass(slots=True)
+class TakeOver:
+    """A message that a session of the database sent within its own transaction (R17) becomes visible; if it may not, it goes to the dead message queue.
+    The commit that does it takes its row from the store's inbox."""
+
+    entry: int
+    """The row's number."""
+    address: str
+    message: Message
+    sent_at: int
+    """Instant in ms since the epoch, from which its delay counts."""
+
+
 # -- consuming ----------------------------------------------------------------------------------------------------------------------
 @dataclass(slots=True)
 class CreateTemporary:
@@ -243,6 +256,6 @@ def send_of(command: object) -> Send | None:
 
 
 Command = (
-    Open | Stop | Start | Sync | PeerLost | Send | Request | CreateTemporary | Attach | Browse | Unsubscribe | Grant | Settle | Begin | Transacted
+    Open | Stop | Start | Sync | PeerLost | Send | Request | TakeOver | CreateTemporary | Attach | Browse | Unsubscribe | Grant | Settle | Begin | Transacted
     | End | Detach | PageLoaded | SegmentDropped | SegmentCompacted | Control
 )  # fmt: skip

@@ -12,6 +12,7 @@ from .cursor import Cursor
 from .effects import Copy, Outcome
 from .message import VOLATILE, Encoding, Header, Message, StoredBody
 from .placing import place
+from .refusal import Refusal
 from .shard import Shard
 from .waiting import withdraw
 
@@ -102,6 +103,15 @@ def _copy(shard: Shard, cursor: Cursor, message: Message, outcome: Outcome, comm
         if message.body.__class__ is StoredBody and copy.header.lane < VOLATILE and not hand_over(shard, message.body):
             copy.header = copy.header.unstored()
         place(shard, target, copy)
+
+
+def refuse(shard: Shard, address: str, message: Message, refusal: Refusal, sent_at: int) -> None:
+    """The message could not be sent to this address, and its sender is not there to hear it."""
+    message.accepted_at = sent_at
+    header = _dead_header(shard, address, message, Outcome.UNDELIVERABLE, refusal.value)
+    shard.dead += 1
+    shard.batch.room -= COPY_STEPS
+    place(shard, shard.destinations[DEAD_MESSAGE_QUEUE], Message(header, message.body, message.size))
 
 
 def expire_found(shard: Shard, cursor: Cursor, message: Message) -> None:

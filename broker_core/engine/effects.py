@@ -182,6 +182,8 @@ class Commit:
     """Delayed messages: `sequence` numbers them in the schedule, `accepted_at` is when they are due (R3)."""
     due: list[int] = field(default_factory=list)
     """Numbers in the schedule that this commit makes visible: their rows go."""
+    taken: list[int] = field(default_factory=list)
+    """Entries of the inbox whose messages this commit takes over: their rows go. If one is gone already nothing of the commit may be done."""
     failures: list[tuple[int, int, int, int]] = field(default_factory=list)
     """(subscription, lane, position, failures)"""
     spilled: list[Message] = field(default_factory=list)

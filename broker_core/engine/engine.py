@@ -23,7 +23,7 @@ from .scan_reading import loaded as scan_loaded
 from .scan_reading import proceed, want
 from .scheduling import next_deadline, place_due, scheduled_loaded
 from .selection import Scan
-from .sending import request, send
+from .sending import request, send, take_over
 from .serving import serve
 from .settlement import answer, feed, settle, settle_accepted
 from .shard import Batch, Shard
@@ -151,7 +151,7 @@ def _commit(shard: Shard) -> Commit | None:
             octets.append((destination.number, change))
             destination.octets_committed += change
     durable = batch.messages or batch.settled or batch.offered or batch.failures or batch.copies or batch.definitions or batch.answers
-    if not (durable or batch.spilled or batch.scheduled or batch.due):
+    if not (durable or batch.spilled or batch.scheduled or batch.due or batch.taken):
         return None
     shard.commit_number += 1
     commit = Commit(
@@ -166,6 +166,7 @@ def _commit(shard: Shard) -> Commit | None:
         settled=batch.settled,
         scheduled=batch.scheduled,
         due=batch.due,
+        taken=batch.taken,
         failures=batch.failures,
         spilled=batch.spilled,
         octets=octets,
@@ -253,6 +254,7 @@ def _segment_compacted(shard: Shard, command: c.SegmentCompacted) -> None:
 _HANDLERS: dict[type, Callable[[Shard, Any], None]] = {
     c.Send: send,
     c.Request: request,
+    c.TakeOver: take_over,
     c.Settle: settle,
     c.Open: _open,
     c.Stop: _stop,

@@ -62,6 +62,8 @@ class Limits:
     """The same of all together: 80 MiB."""
     temporaries_max: int = 1_000
     """Temporary destinations of one peer, about 5 KiB each with its consumer: 5 MiB a peer. Those of all peers count towards `destinations_max`."""
+    message_octets_max: int = 100 << 20
+    """The body of one message. Protocol machines refuse a larger one as it comes; here it is looked at where none is between: sent from SQL."""
     settings: Settings = DEFAULTS
     """Of destinations that nobody set otherwise."""
     deliveries: int = 10_000

@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 from .accounting import discard_body
-from .commands import Direction, Request, Send
+from .commands import Direction, Request, Send, TakeOver
+from .dead import refuse
 from .destination import Destination
 from .duplicates import is_duplicate, remember
 from .effects import Confirmed, Refused
 from .message import Message
+from .message_group import recognize
 from .placing import obtain, why_not_create
 from .refusal import Refusal
 from .scheduling import enter, schedule
 from .shard import Shard
 from .temporary import ensure
+
+NOBODY = 0
+"""Stands for a peer where none asks; theirs are numbered from 1."""
 
 
 def send(shard: Shard, command: Send) -> None:
@@ -42,6 +47,21 @@ def request(shard: Shard, command: Request) -> None:
     else:
         shard.batch.outputs.append(Refused(command.peer, command.token, refusal, command.reply_to))
         discard_body(shard, command.message)
+
+
+def take_over(shard: Shard, command: TakeOver) -> None:
+    """What a session of the database sent: its row goes with the batch's commit, whatever becomes of the message. That commit waits for the disk: else a
+    crash of the database would bring the row back, and with it a message that was seen already."""
+    batch, message = shard.batch, command.message
+    batch.taken.append(command.entry)
+    batch.synchronous = True
+    send = Send(NOBODY, None, command.address, message)
+    refusal = Refusal.MESSAGE_TOO_LARGE if message.size - len(message.header.octets) > shard.limits.message_octets_max else why_not(shard, send)
+    if refusal is not None:
+        refuse(shard, command.address, message, refusal, command.sent_at)
+        return
+    recognize(shard, (message,))
+    accept(shard, obtain(shard, NOBODY, command.address), message, command.sent_at)
 
 
 def accept(shard: Shard, destination: Destination, message: Message, sent_at: int) -> None:

@@ -65,6 +65,7 @@ class Batch:
         "settling",
         "spilled",
         "synchronous",
+        "taken",
         "touched",
         "verdicts",
     )
@@ -75,6 +76,7 @@ class Batch:
         self.copies: list[Copy] = []
         self.scheduled: list[Message] = []
         self.due: list[int] = []
+        self.taken: list[int] = []
         self.remembered: dict[Destination, list[str]] = {}
         """Identifiers of stored messages."""
         self.firsts: dict[Lane, int] = {}

@@ -29,6 +29,7 @@ from broker_core.store.postgres import PostgresStore
 from .auth import Account, Accounts
 from .clock import Clock, believable
 from .host import Host
+from .inbox import Inbox
 from .listening import Node
 from .metrics import Metrics
 from .sessions import Sessions
@@ -148,7 +149,8 @@ class _Term:
         server_name = f"Surety/{__version__}"
         self._node = Node(config, self._host, self._store, clock, accounts, self._metrics, server_name, found.instance, found.epoch, sessions)
         running = asyncio.create_task(self._host.run(), name="host")
-        beside = (self._watch_lease(), self._tell_status(), self._take_requests(), self._measure_lag(), self._watch_accounts(accounts))
+        inbox = Inbox(self._store, self._host)
+        beside = (self._watch_lease(), self._tell_status(), self._take_requests(), self._measure_lag(), self._watch_accounts(accounts), inbox.run())
         tasks = [running, *(asyncio.create_task(work) for work in beside)]
         if config.database_octets_max:
             tasks.append(asyncio.create_task(self._ask_size()))
@@ -309,6 +311,7 @@ def limits_of(config: BrokerConfig) -> Limits:
         transaction_octets_max=config.transaction_octets_max,
         transaction_ms_max=config.transaction_ms_max,
         temporaries_max=config.connection_temporaries_max,
+        message_octets_max=config.message_octets_max,
         settings=Settings(
             redelivery_max=config.redelivery_max,
             redelivery_delay_ms=config.redelivery_delay_ms,

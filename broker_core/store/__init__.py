@@ -14,6 +14,7 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from broker_core.engine.commands import TakeOver
 from broker_core.engine.effects import Checkpoint, Commit
 from broker_core.engine.message import Message
 from broker_core.engine.progress import BLOCK
@@ -67,6 +68,10 @@ class Store(Protocol):
 
     async def read(self, read: Read) -> tuple[list[Message], bool]:
         """The rows of a Read, in order; and whether they are all of them (False: cut by a limit). Raises SegmentMissing."""
+
+    async def inbox(self, limit: int, bytes_max: int) -> list[TakeOver]:
+        """The first rows of the inbox, at most so many or of so many octets (at least one row). They stay until a commit has `taken` them; who asks again
+        before gets them again."""
 
     async def write_body(self, chunks: AsyncIterator[bytes]) -> int:
         """Keep a large body, chunk by chunk (R16); its number. Orphans (never named by a commit) are swept."""

@@ -25,6 +25,7 @@ from broker_core.engine.effects import (
 from broker_core.engine.message import Message, StoredBody
 from broker_core.engine.reads import RETAINED
 
+from . import inbox
 from .arrays import integers, texts
 from .ledger import Ledger
 from .rows import COLUMNS, SCHEDULED_COLUMNS, RowPacker, instant, text_octets
@@ -96,6 +97,8 @@ class CommitBuilder:
             parts.append(self._remember(commit))
         if commit.due:
             parts.append(self._unschedule(commit.due))
+        if commit.taken:
+            parts.append(inbox.take(self._shard, commit.taken))
         if commit.spilled:
             self._insert(spill_table(self._shard, commit.segment), commit.spilled, parts, streams)
         for copies in _together(commit.copies):

@@ -10,6 +10,7 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
+from broker_core.engine.commands import TakeOver
 from broker_core.engine.effects import (
     Checkpoint,
     Commit,
@@ -59,6 +60,16 @@ class MemoryDatabase:
         """The database stops without warning and comes back: what was not on disk is gone. Open stores are lost."""
         self.journal.undo()
         self.epoch += 1
+
+    def number(self) -> int:
+        """A number for a row of the inbox, as a transaction takes it that may end late, or never."""
+        self.tables.last_entry += 1
+        return self.tables.last_entry
+
+    def send(self, *arrivals: TakeOver) -> None:
+        """A transaction of somebody else's ends, and with it its messages are in the inbox. It waits for the disk."""
+        self.journal.flush()
+        self.tables.inbox.update({arrival.entry: arrival for arrival in arrivals})
 
     def request(self, verb: str, address: str = "", arguments: dict[str, Any] | None = None, deadline: int = 0) -> int:
         """File a control request; its number."""
@@ -119,6 +130,11 @@ class MemoryStore:
         for number in commit.due:
             journal.remove(tables.scheduled, number)
             journal.remove(tables.scheduled_volatile, number)
+        for entry in commit.taken:
+            if entry not in tables.inbox:
+                self._closed = True
+                raise CommitLost(f"row {entry} of the inbox was deleted by somebody else")
+            journal.remove(tables.inbox, entry)
         for copy in commit.copies:
             source = self._source(copy)
             header = _retold(copy.target.header, source.header)
@@ -208,6 +224,19 @@ class MemoryStore:
         fault = self._begin("read")
         self._end(fault)
         return read_rows(self._tables, read, cut=fault is Fault.CUT)
+
+    async def inbox(self, limit: int, bytes_max: int) -> list[TakeOver]:
+        fault = self._begin("inbox")
+        self._end(fault)
+        found: list[TakeOver] = []
+        for entry in sorted(self._tables.inbox)[:limit]:
+            arrival = self._tables.inbox[entry]
+            bytes_max -= arrival.message.size
+            if found and bytes_max < 0:
+                break
+            message = arrival.message
+            found.append(replace(arrival, message=Message(replace(message.header), message.body, message.size)))
+        return found
 
     # -- large bodies -------------------------------------------------------------------------------------------------------------------
     async def write_body(self, chunks: AsyncIterator[bytes]) -> int:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any, TypeVar
 
+from broker_core.engine.commands import TakeOver
 from broker_core.engine.effects import DestinationDefined, SegmentClosed, SubscriptionDefined
 from broker_core.engine.message import Header, StoredBody
 from broker_core.engine.recovered import LedgerRow
@@ -121,6 +122,9 @@ class Tables:
         """By number: `sequence`; `accepted_at` is when it is due."""
         self.scheduled_volatile: dict[int, None] = {}
         """Those of them that do not survive their node."""
+        self.inbox: dict[int, TakeOver] = {}
+        """By entry."""
+        self.last_entry = 0
         self.duplicates: dict[tuple[int, int, int], list[str]] = {}
         """(destination, instant, commit) -> identifiers."""
         self.ledger: list[LedgerRow] = []
@@ -150,4 +154,5 @@ class Tables:
 
     def named_bodies(self) -> set[int]:
         """Bodies that some row names."""
-        return {row.body.body for row in self.rows() if isinstance(row.body, StoredBody)}
+        sent = [arrival.message.body for arrival in self.inbox.values()]
+        return {body.body for body in [*sent, *(row.body for row in self.rows())] if isinstance(body, StoredBody)}

@@ -3,7 +3,7 @@
 writer       the lease's own: commits, in order, nothing else
 maintenance  tables made and dropped, compaction (R4, R5), what else is deleted in steps
 progress     checkpoints, statistics, control requests
-readers      pages
+readers      pages, the inbox
 bodies       large bodies in and out (R16)
 """
 
@@ -18,12 +18,13 @@ from typing import Any
 import psycopg
 from psycopg import AsyncConnection
 
+from broker_core.engine.commands import TakeOver
 from broker_core.engine.effects import Checkpoint, Commit
 from broker_core.engine.message import Message
 from broker_core.engine.reads import Read
 from broker_core.engine.upkeep import CompactSegment, SweepRetained, TrimDuplicates
 
-from . import CommitLost, ControlRequest, Recovered, SpaceExhausted, compaction, duplicates, retention, schedule
+from . import CommitLost, ControlRequest, Recovered, SpaceExhausted, compaction, duplicates, inbox, retention, schedule
 from .bodies import Bodies
 from .checkpoint import write_checkpoint
 from .commit import CommitBuilder
@@ -140,6 +141,14 @@ class PostgresStore:
         try:
             async with _Translated():
                 return await reader.read(read)
+        finally:
+            self._readers.put_nowait(reader)
+
+    async def inbox(self, limit: int, bytes_max: int) -> list[TakeOver]:
+        reader = await self._readers.get()
+        try:
+            async with _Translated():
+                return await inbox.read(reader.connection, self._shard, limit, bytes_max)
         finally:
             self._readers.put_nowait(reader)
 

@@ -159,6 +159,16 @@ WHERE s.shard = %(shard)s AND s.subscription = i.subscription
 -- name: control_requests
 SELECT request, verb, address, arguments, deadline FROM surety.control_request WHERE shard = %(shard)s AND answered_at IS NULL ORDER BY request LIMIT 100
 
+-- name: inbox
+-- The first rows that are committed, as far as they weigh no more than that; `before` is the weight of those above. Bodies are fetched for them only.
+SELECT entry, address, sent_at, delay, expiration, size, priority, reliability, message_id, duplicate_id, headers, body, stored_body
+FROM (
+    SELECT *, sum(size) OVER (ORDER BY entry ROWS UNBOUNDED PRECEDING) - size AS before
+    FROM (SELECT * FROM surety.inbox WHERE shard = %(shard)s::int2 ORDER BY entry LIMIT %(limit)s::int8) AS first
+) AS weighed
+WHERE before = 0 OR before + size <= %(bytes_max)s::int8
+ORDER BY entry
+
 -- name: body_add
 INSERT INTO surety.body (shard, epoch) VALUES (%(shard)s, %(epoch)s) RETURNING body
 

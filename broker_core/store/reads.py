@@ -36,6 +36,7 @@ class Reader:
     """Reads on one connection, one statement at a time; never the writer's."""
 
     def __init__(self, connection: AsyncConnection[Any], shard: int, segments: Segments) -> None:
+        self.connection = connection
         self._cursor: AsyncCursor[Any] = connection.cursor(binary=True)
         self._shard, self._segments = shard, segments
         self._headers: dict[tuple[object, ...], Header] = {}

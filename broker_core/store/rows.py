@@ -101,7 +101,7 @@ class RowPacker:
             fields.append(_LENGTH.pack(len(octets)) + octets if text else _NULL)
         fields.append(_LENGTH.pack(len(header.octets)) + header.octets)
         packed = b"".join(fields)
-        if not header.duplicate_id:  # whoever names his messages gives each a header of its own
+        if not (header.duplicate_id or header.message_id):  # whoever names his messages gives each a header of its own
             if len(self._headers) >= HEADERS_KEPT:
                 self._headers.clear()
             self._headers[header] = packed

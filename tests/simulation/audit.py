@@ -70,6 +70,8 @@ class Known:
     said: int = 0
     """To an ordinary topic: the moment when it was sent."""
     confirmed_at: int = 0
+    by_sql: bool = False
+    """Sent by a session of the database, to which nobody can say no."""
     group: str = ""
     """Of messages that stay together; others of its session may come before it or behind it."""
 
@@ -115,6 +117,7 @@ class Subscription:
 class Auditor:
     def __init__(self, redelivery_max: int, transaction_ms: int, counts: Counter[str]) -> None:
         self._maximum = redelivery_max
+        self._counts = counts
         self.known: dict[str, Known] = {}
         self._holders: dict[tuple[str, str], Subscription] = {}
         self.transactions = Transactions(self._require, DEAD, transaction_ms - CLOCK_LAG_MS, counts, self._confirm)
@@ -152,7 +155,8 @@ class Auditor:
         else:
             self._require(dead or at.address == message.address, f"{uid} was sent to {message.address} and came from {at.address}")
             self._require(dead or at.place in message.places, f"{uid} is not for {at.place}, it is for {message.places}")
-        self._require(now >= message.due - CLOCK_LAG_MS, f"{uid} came {message.due - now} ms before it was due")
+        refused = dead and message.by_sql  # at once, whatever its delay
+        self._require(refused or now >= message.due - CLOCK_LAG_MS, f"{uid} came {message.due - now} ms before it was due")
         self._require(at.takes(message), f"{uid}, {message.colour} with priority {message.priority}, came to {at.name}, which wants {at.selector}")
         self.transactions.sees_send(message)
         self.transactions.sees_again(message, at.place, now)
@@ -187,6 +191,9 @@ class Auditor:
             self._require(0 < message.expires <= now, f"{uid} is said to have expired at {now}, it expires at {message.expires}")
         elif reason == "UNDELIVERABLE":
             count = int(headers["JMS_SUN_DMQ_DELIVERY_COUNT"])
+            if message.by_sql and not count and "paused" in headers["JMS_SUN_DMQ_UNDELIVERED_COMMENT"]:
+                self._counts["refused to outsiders"] += 1
+                return
             of_failures = count == self._maximum + 1
             rejected = bool(message.rejected) and count <= self._maximum
             self._require(of_failures or rejected, f"{uid} died after {count} failures, it was rejected at {message.rejected}")

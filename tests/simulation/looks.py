@@ -37,7 +37,7 @@ class Looks:
 
     def begin(self, name: str, address: str, now: int) -> Look:
         known = [message for message in self._auditor.known.values() if message.address == address]
-        there = [m for m in known if m.seen or not m.delay]  # a node may be late
+        there = [m for m in known if address in m.seen or not (m.delay or m.by_sql)]  # a node may be late
         expected = [m for m in there if m.confirmed and m.level > BEST_EFFORT and not m.acked and not m.excused and address != PURGED]
         over = frozenset(m.uid for m in known if address in m.ack_confirmed | m.rejection_confirmed or 0 < m.expires <= now)
         return Look(name, address, expected, over)

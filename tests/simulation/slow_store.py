@@ -8,14 +8,17 @@ from collections import Counter
 from collections.abc import AsyncIterator, Callable, Sequence
 from random import Random
 
+from broker_core.engine.commands import TakeOver
 from broker_core.engine.effects import Checkpoint, Commit
 from broker_core.engine.message import Message
 from broker_core.engine.reads import ExpiredWanted, PageWanted, PositionsWanted, Read, ScheduledWanted
 from broker_core.engine.recovered import Recovered
 from broker_core.engine.upkeep import CompactSegment, SweepRetained, TrimDuplicates
-from broker_core.store import ControlRequest
+from broker_core.store import CommitLost, ControlRequest
 from broker_core.store.memory import MemoryStore
 
+INBOX_ROWS = 6
+"""Of the inbox at a time: less than some transactions send."""
 FAST = 0.002
 SLOW = 0.060
 KINDS = {PageWanted: "pages", PositionsWanted: "bodies read again", ExpiredWanted: "expiry sweeps", ScheduledWanted: "schedule read"}
@@ -46,7 +49,11 @@ class SlowStore:
         await self._pass()
         on_sent()
         await self._pass()
-        await self._inner.commit(commit)
+        try:
+            await self._inner.commit(commit)
+        except CommitLost:
+            self.counts["commits lost that took from the inbox"] += bool(commit.taken)
+            raise
         self._count(commit)
         await self._pass()
 
@@ -78,6 +85,13 @@ class SlowStore:
         await self._pass(slow)
         found = await self._inner.read(read)
         self.counts["scans" if isinstance(read, PageWanted) and read.wanted is not None else KINDS[type(read)]] += 1
+        await self._pass(slow)
+        return found
+
+    async def inbox(self, limit: int, bytes_max: int) -> list[TakeOver]:
+        slow = self._is_slow()
+        await self._pass(slow)
+        found = await self._inner.inbox(min(limit, INBOX_ROWS), bytes_max)
         await self._pass(slow)
         return found
 

@@ -18,6 +18,7 @@ from broker_core.engine.settlement import Returning
 from broker_core.server import reporter
 from broker_core.server.clock import Clock
 from broker_core.server.host import Host
+from broker_core.server.inbox import Inbox
 from broker_core.server.listening import Node
 from broker_core.server.metrics import Metrics
 from broker_core.server.space import Space
@@ -128,7 +129,8 @@ class Term:
     async def run(self) -> None:
         """Until it is killed (returns), or ends as a real term ends: raises CommitLost, or what is a bug."""
         await self._recover()
-        tasks = [asyncio.create_task(work) for work in (self.host.run(), self._take_requests(), self._look())]
+        store: Any = self.store
+        tasks = [asyncio.create_task(work) for work in (self.host.run(), self._take_requests(), self._look(), Inbox(store, self.host).run())]
         self.serving = True
         try:
             await asyncio.wait({self.killed, *tasks}, return_when=asyncio.FIRST_COMPLETED)

@@ -22,6 +22,7 @@ from .clients import ADDRESSES, BRIEF, QUEUES, WINDOWS, Client, Drainer, Founder
 from .faults import Faults
 from .looks import Looks
 from .loop import VirtualLoop, virtual_time
+from .outsiders import Outsider
 from .repeating import Repeater
 from .requests import Requester, Responder
 from .session import DURABLES, TOPIC
@@ -84,6 +85,10 @@ MUST_HAPPEN = (
     "messages that were owed and came",
     "duplicates dropped",
     "names deleted",
+    "sent by SQL",
+    "outsiders' transactions rolled back",
+    "commits lost that took from the inbox",
+    "refused to outsiders",
 )
 
 
@@ -177,6 +182,7 @@ class World:
         clients = [Founder(self, "f"), Stranger(self, "e"), *(Client(self, f"c{number}") for number in range(5))]
         clients += [Requester(self, "q1"), Requester(self, "q2"), Responder(self, "r")]
         clients += [Subscriber(self, f"u{number}") for number in range(self.climate.subscribers)]
+        clients += [Outsider(self, f"o{number}") for number in range(2)]
         clients += [Repeater(self, f"n{number}") for number in range(self.climate.repeaters)]
         playing = [asyncio.create_task(client.run()) for client in clients]
         troubling = asyncio.create_task(self.faults.run())
@@ -240,6 +246,8 @@ class World:
         brief = shard.destinations.get(BRIEF)
         if brief is not None and any(number == brief.number for number, _, _ in tables.duplicates):
             remains.append(f"names of {BRIEF}")
+        if tables.inbox:
+            remains.append(f"{len(tables.inbox)} rows of the inbox")
         if tables.scheduled:
             remains.append(f"{len(tables.scheduled)} rows of the schedule")
         if tables.retained or min(tables.segments, default=segments.current) < segments.current:  # later ones were made ahead of need

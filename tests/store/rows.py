@@ -37,6 +37,9 @@ class Rig(Protocol):
     async def break_compaction(self) -> None:
         """The next compaction is interrupted half way."""
 
+    async def sent(self, address: str, *bodies: bytes) -> list[int]:
+        """Some session's transaction sends these and commits; their entries in the inbox."""
+
     async def request(self, verb: str, address: str, arguments: dict[str, Any], deadline: int) -> int:
         """File a control request."""
 

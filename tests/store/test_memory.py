@@ -6,8 +6,11 @@ from typing import Any
 
 import pytest
 
+from broker_core.engine.commands import TakeOver
 from broker_core.engine.effects import SegmentClosed
+from broker_core.engine.message import Header, Message, Reliability, StoredBody
 from broker_core.engine.upkeep import CompactSegment
+from broker_core.stomp.escaping import canonical
 from broker_core.store import CommitLost, SpaceExhausted
 from broker_core.store.memory import MemoryDatabase, MemoryStore
 from broker_core.store.memory_tables import Fault
@@ -49,6 +52,21 @@ class MemoryRig:
 
     async def break_compaction(self) -> None:
         self.planned["compact_segment"] = [Fault.LOST]
+
+    async def sent(self, address: str, *bodies: bytes) -> list[int]:
+        entries = []
+        for body in bodies:
+            kept: bytes | StoredBody = body
+            if len(body) > 262_144:  # as surety.send does
+                self.database.tables.last_body += 1
+                kept = StoredBody(self.database.tables.last_body, len(body))
+                self.database.tables.bodies[kept.body] = (self.database.epoch, [body])
+            entry = self.database.number()
+            lines = canonical({"destination": f"/{address}"}) + b"\npersistent:true"
+            header = Header(lines, reliability=Reliability.ASSURED, message_id=f"ID:memory-sql-{entry}")
+            self.database.send(TakeOver(entry, address, Message(header, kept, len(header.octets) + len(body)), 1_000))
+            entries.append(entry)
+        return entries
 
     async def request(self, verb: str, address: str, arguments: dict[str, Any], deadline: int) -> int:
         return self.database.request(verb, address, arguments, deadline)

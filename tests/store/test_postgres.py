@@ -75,6 +75,10 @@ class PostgresRig:
         compaction.STEP_ROWS = 15
         self.execute(INTERRUPTED)
 
+    async def sent(self, address: str, *bodies: bytes) -> list[int]:
+        rows = self.query("SELECT surety.send(%s, body) FROM unnest(%s::bytea[]) AS body", f"/{address}", list(bodies))
+        return [int(identifier.rpartition("-")[2]) for (identifier,) in rows]
+
     async def request(self, verb: str, address: str, arguments: dict[str, Any], deadline: int) -> int:
         return self.query(
             "INSERT INTO surety.control_request (verb, address, arguments, requested_by, deadline) VALUES (%s, %s, %s, 'test', %s) RETURNING request",

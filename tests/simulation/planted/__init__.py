@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from tests.simulation import term
-from . import browsers, consumers, delays, durability, names, redelivery, selectors, storage, subscriptions, temporaries, topics, transacting
+from . import browsers, consumers, delays, durability, inbox, names, redelivery, selectors, storage, subscriptions, temporaries, topics, transacting
 from .plant import Bug, Plant
 
 __all__ = ["BUGS", "Bug", "planted"]
@@ -24,6 +24,7 @@ BUGS: tuple[Bug, ...] = (
     *transacting.BUGS,
     *delays.BUGS,
     *names.BUGS,
+    *inbox.BUGS,
 )
 
 
