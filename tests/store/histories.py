@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from broker_core.engine.commands import TakeOver
 from broker_core.engine.message import Message
 from broker_core.store.memory import MemoryDatabase, MemoryStore, no_faults
 from broker_core.store.memory_tables import Chooser
@@ -42,6 +43,10 @@ def history(seed: int, monkeypatch: pytest.MonkeyPatch) -> list[Call]:
             record("open")
             return _Recorder(self, self.epoch, clock_ms, record)
 
+        def send(self, *arrivals: TakeOver) -> None:
+            super().send(*arrivals)
+            record("sent", deepcopy(arrivals))
+
         def crash(self) -> None:
             self.journal.flush()
             self.epoch += 1
@@ -71,6 +76,11 @@ class _Recorder(MemoryStore):
     async def read(self, read: Any) -> tuple[list[Message], bool]:
         found = await super().read(read)
         self._record("read", deepcopy(read), found)
+        return found
+
+    async def inbox(self, limit: int, bytes_max: int) -> list[TakeOver]:
+        found = await super().inbox(limit, bytes_max)
+        self._record("inbox", (limit, bytes_max), found)
         return found
 
     async def write_body(self, chunks: AsyncIterator[bytes]) -> int:

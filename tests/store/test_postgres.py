@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from random import Random
 from typing import Any
 
@@ -11,6 +11,7 @@ import psycopg
 import pytest
 from psycopg.types.json import Jsonb
 
+from broker_core.engine.commands import TakeOver
 from broker_core.engine.recovered import Recovered
 from broker_core.store import compaction
 from broker_core.store.lease import Lease
@@ -78,6 +79,18 @@ class PostgresRig:
     async def sent(self, address: str, *bodies: bytes) -> list[int]:
         rows = self.query("SELECT surety.send(%s, body) FROM unnest(%s::bytea[]) AS body", f"/{address}", list(bodies))
         return [int(identifier.rpartition("-")[2]) for (identifier,) in rows]
+
+    def insert(self, arrivals: Sequence[TakeOver]) -> None:
+        """A transaction's rows, as surety.send would have written them under these numbers."""
+        columns = "shard, entry, address, sent_at, delay, expiration, size, priority, reliability, message_id, duplicate_id, headers, body"
+        with psycopg.connect(self.dsn) as connection:
+            for one in arrivals:
+                header, body = one.message.header, one.message.body
+                row = (
+                    0, one.entry, one.address, one.sent_at, header.delay, header.expiration, one.message.size, header.priority, header.reliability,
+                    header.message_id, header.duplicate_id, header.octets, body,
+                )  # fmt: skip
+                connection.execute(f"INSERT INTO surety.inbox ({columns}) VALUES ({', '.join(['%s'] * len(row))})".encode(), row)
 
     async def request(self, verb: str, address: str, arguments: dict[str, Any], deadline: int) -> int:
         return self.query(
