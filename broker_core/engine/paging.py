@@ -27,11 +27,11 @@ EVICT_ROWS = 64
 
 def want_pages(shard: Shard, subscription: Subscription) -> None:
     """Ask for what the links that take whatever comes will need next. Without such links nothing is read ahead."""
-    if not subscription.takes_all:
-        return
     for cursor in subscription.order:
-        if cursor.reading:
+        if not (cursor.missing or cursor.loaded < cursor.lane.tail) or cursor.reading:
             continue
+        if not subscription.takes_all:
+            return
         if cursor.missing:
             _want_missing(shard, cursor)
         elif cursor.loaded < cursor.lane.tail and (not cursor.ready or _may_read_ahead(shard, cursor)):

@@ -35,7 +35,10 @@ class Progress:
         if last < self.floor:
             return
         if first <= self.floor:
-            self._raise_floor(last + 1)
+            if self.blocks:
+                self._raise_floor(last + 1)
+            else:
+                self.floor = last + 1
             return
         for number in range(first // BLOCK, last // BLOCK + 1):
             base = number * BLOCK
@@ -49,20 +52,19 @@ class Progress:
 
     def _raise_floor(self, floor: int) -> None:
         """Move the floor up, then on over whatever is settled right above it."""
-        if self.blocks:
-            for number in range(self.floor // BLOCK, floor // BLOCK):
-                if number in self.blocks:
-                    self._forget(number)
-            number = floor // BLOCK
-            while (bits := self.blocks.get(number)) is not None:
-                offset = floor - number * BLOCK
-                run = _trailing_ones(bits >> offset)
-                floor += run
-                if offset + run < BLOCK:
-                    self._clear_below(number, offset + run)
-                    break
+        for number in range(self.floor // BLOCK, floor // BLOCK):
+            if number in self.blocks:
                 self._forget(number)
-                number += 1
+        number = floor // BLOCK
+        while (bits := self.blocks.get(number)) is not None:
+            offset = floor - number * BLOCK
+            run = _trailing_ones(bits >> offset)
+            floor += run
+            if offset + run < BLOCK:
+                self._clear_below(number, offset + run)
+                break
+            self._forget(number)
+            number += 1
         self.floor = floor
 
     def _forget(self, number: int) -> None:

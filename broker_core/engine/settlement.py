@@ -59,11 +59,15 @@ def settle(shard: Shard, command: Settle) -> None:
 
 
 def feed(shard: Shard, link: Link) -> None:
-    """The link may have become able to receive: queue it to be served."""
+    """The link may have become able to receive: queue it to be served. One that waited already was served all there was, unless more than its
+    cursor says when (volatile subscriptions, groups, drained links)."""
+    source = link.source
+    if link.hungry and source.__class__ is Subscription and source.durable and source.owners is None and not source.draining:
+        return
     if link.credit > 0 and not link.hungry and not link.peer.stopped:
         link.hungry = True
         link.tier.append(link)
-    if not link.source.is_idle:
+    if not source.is_idle:
         shard.mark(link.subscription)
 
 
@@ -82,6 +86,7 @@ def acknowledge(shard: Shard, subscription: Subscription, messages: list[Message
         if message.header is not header:  # neighbours share it, mostly
             header = message.header
             cursor = subscription.cursors[header.lane]
+            shard.batch.settling[cursor] = None  # type: ignore[index]
             if header.reliability == Reliability.ASSURED:
                 shard.batch.synchronous = True
         assert cursor is not None
@@ -97,9 +102,6 @@ def acknowledge(shard: Shard, subscription: Subscription, messages: list[Message
     shard.effort += len(messages) // 2
     shard.settled += len(messages)
     shard.batch.touched[destination] = None
-    for cursor in subscription.order:
-        if cursor.accepted:
-            shard.batch.settling[cursor] = None
     return octets
 
 
@@ -120,7 +122,8 @@ def settle_accepted(shard: Shard) -> None:
                 for position in accepted:
                     cursor.forget_gone(position)
             cursor.accepted = []
-        shard.change(cursor)
+        if not cursor.changed:
+            shard.change(cursor)
     batch.settling = {}
 
 
