@@ -18,10 +18,10 @@ from .selection import Scan, Selection
 from .shard import Shard
 from .subscription import Subscription
 
-REST = 4
+REST = 5
 """What a scan rests for each millisecond of its reads."""
-REST_MS_MAX = 100
-"""After one read. A read covers 50,000 positions: the rests of a search through two million come to 4 s at the most."""
+REST_MS_MAX = 125
+"""After one read. A read covers 50,000 positions: the rests of a search through two million come to 5 s at the most."""
 ROWS_PER_MS = 50
 """Rows that a scan looks at in the time that it lets others have for each millisecond: one costs 4 us, so a fifth of the node's time at the most."""
 

@@ -266,7 +266,7 @@ def test_one_scan_reads_at_a_time_and_rests_while_there_is_other_traffic() -> No
     b.apply(c.Attach(1, 1, QUEUE, credit=5, wanted=RED), c.Attach(1, 2, QUEUE, credit=5, wanted=BLUE))
     b.flush()
     assert len(b.reads) == 1
-    for took, rest in ((10, 40), (90, 100)):
+    for took, rest in ((10, 50), (90, 125)):
         send(b, "g")
         b.now += took
         b.read()
