@@ -13,7 +13,7 @@ from typing import Any, Self
 
 from .bounds import wrong_client_id, wrong_in_connect
 from .exceptions import InvalidClientIDException, JMSException, JMSSecurityException
-from .machine import Address, Addresses, ConnectionMachine
+from .machine import Address, Addresses, ConnectionMachine, options_in
 from .settings import PROFILES, Profile, Reliability, Settings
 
 
@@ -41,6 +41,8 @@ class FactorySettings(Settings):
         if problem:
             raise JMSException(f"the connection factory is not usable: {problem}")
         settings = copy.copy(self)
+        for name, value in options_in(self.address_list).items():
+            setattr(settings, name, value)
         if not settings.app_id:
             settings.app_id = Path(sys.argv[0]).name
         return settings

@@ -105,7 +105,8 @@ class Settings:
 
     # -- where the broker is ----------------------------------------------------------------------------------------------------------
     address_list: str | Sequence[str] = "stomp://127.0.0.1:61613"
-    """`stomp://HOST[:PORT]`, with TLS `stomp+tls://HOST[:PORT]`; several in a sequence or separated by commas."""
+    """`stomp://HOST[:PORT]`, with TLS `stomp+tls://HOST[:PORT]`; several in a sequence or separated by commas. Behind one may stand what ActiveMQ's
+    applications say there, `?jms.optimizeAcknowledge=true&jms.optimizeAcknowledgeTimeOut=300`, which counts before the settings of that name."""
     address_list_behavior: AddressListBehavior = AddressListBehavior.PRIORITY
     address_list_iterations: int = 1
     """How often the whole list is tried before connecting, or connecting again, has failed; -1: for ever."""

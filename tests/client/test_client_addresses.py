@@ -9,7 +9,7 @@ import pytest
 
 from broker_core.client import InvalidDestinationException, JMSException, Queue, TemporaryQueue, Topic
 from broker_core.client.destinations import destination_of
-from broker_core.client.machine import Address, Addresses
+from broker_core.client.machine import Address, Addresses, options_in
 from broker_core.client.settings import AddressListBehavior, Settings
 
 THREE = "stomp://a:1,b,stomp+tls://[::1]"
@@ -33,6 +33,26 @@ def test_addresses_are_read_with_and_without_scheme_and_port() -> None:
 def test_what_is_no_address_is_refused_with_an_example(wrong: Any) -> None:
     with pytest.raises(JMSException, match="stomp://"):
         Addresses(Settings(address_list=wrong), 0)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "sentence"),
+    [
+        ("a?", "'' in 'a\\?' is no option"), ("a?x=1", "'x=1' in"), ("a?optimizeAcknowledge=yes", "optimizeAcknowledge=true or false"),
+        ("a?optimizeAcknowledgeTimeOut=-1", "optimizeAcknowledgeTimeOut=MS"), ("a?optimizeAcknowledgeTimeOut=0.3", "optimizeAcknowledgeTimeOut=MS"),
+        ("a?optimizeAcknowledge=true,b?optimizeAcknowledge=false", "say it once"), (["a?jms.optimizeAcknowledge=true&"], "'' in"),
+    ],
+)  # fmt: skip
+def test_an_option_of_an_address_that_does_not_exist_is_refused(wrong: str | list[str], sentence: str) -> None:
+    with pytest.raises(JMSException, match=sentence):
+        options_in(wrong)
+
+
+def test_addresses_may_say_how_to_acknowledge_as_activemqs_do() -> None:
+    said = "stomp://a:1?jms.optimizeAcknowledge=true&jms.optimizeAcknowledgeTimeOut=500"
+    assert options_in(said) == options_in([said, "b", said]) == {"optimize_acknowledge": True, "optimize_acknowledge_timeout": 0.5}
+    assert options_in(THREE) == {}
+    assert tried(address_list=f"{said}, b ,stomp+tls://[::1]?optimizeAcknowledge=true") == [("a", 0), ("b", 0), ("c", 0)]
 
 
 def test_the_list_is_tried_in_its_order_as_often_as_it_says_with_a_pause_between() -> None:

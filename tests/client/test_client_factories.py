@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from broker_core.client import ConnectionFactory, Profile
 from tests.client.driving import A
-from tests.client.listening import ListeningBroker
+from tests.client.listening import SECONDS, ListeningBroker
 
 
 def test_a_profile_is_a_factory_with_other_defaults(broker: ListeningBroker) -> None:
@@ -14,6 +14,17 @@ def test_a_profile_is_a_factory_with_other_defaults(broker: ListeningBroker) -> 
     with factory.create_connection() as connection:
         connection.create_session().create_consumer(A)
         assert broker.hears("SUBSCRIBE").headers["prefetch-count"] == "5"
+
+
+def test_optimized_acknowledgements_may_be_asked_for_in_the_address(broker: ListeningBroker) -> None:
+    factory = ConnectionFactory(address_list=f"{broker.address}?jms.optimizeAcknowledge=true&jms.optimizeAcknowledgeTimeOut=20")
+    with factory.create_connection() as connection:
+        consumer = connection.create_session().create_consumer(A)
+        assert broker.hears("SUBSCRIBE").headers["ack"] == "client"
+        broker.delivers("2", b"one")
+        assert consumer.receive(SECONDS) is not None
+        assert broker.hears("ACK").receipt is None  # as soon as its time has come
+    assert not factory.optimize_acknowledge
 
 
 def test_a_password_is_not_shown() -> None:

@@ -18,7 +18,7 @@ Who is interrupted while it waits for a `receive` to be confirmed gives the mess
 What is wrong raises a JMSException, before anything is written.
 """
 
-from .addresses import Address, Addresses
+from .addresses import Address, Addresses, options_in
 from .attempts import Attempts
 from .browser import BrowserMachine
 from .confirmation import CompletionListener, Confirmation
@@ -29,5 +29,5 @@ from .session import SessionMachine
 
 __all__ = [
     "NEVER", "Address", "Addresses", "Attempts", "BrowserMachine", "CompletionListener", "Confirmation", "ConnectionMachine", "ConsumerMachine", "Phase",
-    "ProducerMachine", "SessionMachine", "Subscription",
+    "ProducerMachine", "SessionMachine", "Subscription", "options_in",
 ]  # fmt: skip

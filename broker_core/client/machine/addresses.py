@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from broker_core.client.exceptions import NO_BROKER, JMSException
@@ -11,6 +11,8 @@ from broker_core.client.settings import AddressListBehavior, Settings
 
 _ADDRESS = re.compile(r"(?:(stomp|stomp\+tls)://)?(\[[0-9A-Fa-f:.]+\]|[^\s:/\[\]]+)(?::(\d{1,5}))?/?")
 PORT, TLS_PORT = 61613, 61614
+_OPTION = re.compile(r"(?:jms\.)?(optimizeAcknowledge)=(true|false)|(?:jms\.)?(optimizeAcknowledgeTimeOut)=(\d{1,9})")
+"""What ActiveMQ's applications say in the address of their broker; the timeout in ms."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,8 +29,7 @@ class Addresses:
     """`of` a factory's settings; `start` is a number by chance, for RANDOM."""
 
     def __init__(self, settings: Settings, start: int) -> None:
-        texts = settings.address_list.split(",") if isinstance(settings.address_list, str) else settings.address_list
-        addresses = [_address(text.strip()) for text in texts]
+        addresses = [_address(text.partition("?")[0]) for text in _texts(settings.address_list)]
         if not addresses:
             raise JMSException("the address list is empty: name a broker, as in stomp://127.0.0.1:61613")
         first = start % len(addresses) if settings.address_list_behavior == AddressListBehavior.RANDOM else 0
@@ -51,6 +52,28 @@ class Addresses:
             for number, address in enumerate(addresses):
                 for attempt in _count(attempts):
                     yield address, settings.reconnect_interval if attempt or (iteration and not number) else 0.0
+
+
+def _texts(address_list: str | Sequence[str]) -> list[str]:
+    return [text.strip() for text in (address_list.split(",") if isinstance(address_list, str) else address_list)]
+
+
+def options_in(address_list: str | Sequence[str]) -> dict[str, bool | float]:
+    """Settings that the addresses name, as in `stomp://a:61613?jms.optimizeAcknowledge=true&jms.optimizeAcknowledgeTimeOut=300`. They hold for the
+    connection, whichever of its addresses it is to, so that two that differ are refused."""
+    options: dict[str, bool | float] = {}
+    for text in _texts(address_list):
+        _, asked, query = text.partition("?")
+        for option in query.split("&") if asked else ():
+            found = _OPTION.fullmatch(option)
+            if found is None:
+                raise JMSException(
+                    f"{option!r} in {text!r} is no option of an address: there are optimizeAcknowledge=true or false and optimizeAcknowledgeTimeOut=MS"
+                )
+            name, value = ("optimize_acknowledge", found[2] == "true") if found[1] else ("optimize_acknowledge_timeout", int(found[4]) / 1000)
+            if options.setdefault(name, value) != value:
+                raise JMSException(f"the address list says {option!r} and something else about it: say it once")
+    return options
 
 
 def _count(times: int) -> Iterator[int]:
