@@ -53,8 +53,8 @@ def items() -> list[Item]:
 
 
 def named_tests() -> list[str]:
-    """Each once, in the order of the table."""
-    return list(dict.fromkeys(test for item in items() for test in item.tests))
+    """Each once, file by file, so that those of one file share what they are run against."""
+    return sorted({test for item in items() for test in item.tests})
 
 
 # -- what may be wrong with it ------------------------------------------------------------------------------------------------------------
