@@ -80,13 +80,14 @@ def payload_goes_first(plant: Plant) -> None:
 # -- the broker -----------------------------------------------------------------------------------------------------------------------------
 def persistent_is_express(plant: Plant) -> None:
     """Nobody looks at `persistent`."""
-    right = mapping._reliability
-    plant.put(mapping, "_reliability", lambda headers: right({name: value for name, value in headers.items() if name != "persistent"}))
+    right = mapping.level_of
+    plant.put(mapping, "level_of", lambda named, _persistent, mapped: right(named, None, mapped))
 
 
 def levels_are_two(plant: Plant) -> None:
     """Nobody looks at `reliability`."""
-    plant.put(mapping, "_reliability", lambda headers: Reliability.ASSURED if mapping.flag(headers, "persistent") else Reliability.EXPRESS)
+    right = mapping.level_of
+    plant.put(mapping, "level_of", lambda _named, persistent, mapped: right(None, persistent, mapped))
 
 
 def identifiers_for_everybody(plant: Plant) -> None:
