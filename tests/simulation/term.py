@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
+import logging
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -49,6 +50,18 @@ def eager_reports() -> Iterator[None]:
         yield
     finally:
         reporter.SHARE = before
+
+
+@contextmanager
+def quiet() -> Iterator[None]:
+    """What nodes say about faults that were planned is no news. Afterwards they are heard again: other tests of the same process read the log."""
+    log = logging.getLogger("surety")
+    before = log.level
+    log.setLevel(logging.CRITICAL)
+    try:
+        yield
+    finally:
+        log.setLevel(before)
 
 
 class Watched(Engine):

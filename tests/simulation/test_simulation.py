@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import subprocess
 import sys
 from pathlib import Path
@@ -48,3 +49,9 @@ def test_the_same_seed_tells_the_same_history(seed: int) -> None:
     assert first.trace != run_seed(seed + len(CLIMATES))[0].trace
     assert first.counts["commands"] >= COMMANDS
     assert first.counts["commits"] / first.counts["checkpoints"] < 6
+
+
+def test_a_history_leaves_the_log_as_it_was(caplog: pytest.LogCaptureFixture) -> None:
+    run_seed(0, commands=100)
+    logging.getLogger("surety.client").warning("heard")
+    assert caplog.messages == ["heard"]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-import logging
 import traceback
 from collections import Counter
 from dataclasses import dataclass, field
@@ -28,7 +27,7 @@ from .requests import Requester, Responder
 from .session import DURABLES, TOPIC
 from .slow_store import SlowStore
 from .subscribers import Subscriber
-from .term import Term, eager_reports
+from .term import Term, eager_reports, quiet
 
 BEGAN_MS = 1_700_000_000_000
 COMMANDS = 1_300
@@ -277,13 +276,12 @@ class World:
 
 def run_seed(seed: int, *, commands: int = COMMANDS, keep_events: bool = False) -> tuple[Verdict, list[object]]:
     """Play one seed from its start to its end."""
-    logging.getLogger("surety").setLevel(logging.CRITICAL)
     loop = VirtualLoop()
     asyncio.set_event_loop(loop)
     world = World(seed, loop, commands)
     world.events = [] if keep_events else None
     verdict = Verdict(seed, counts=world.counts)
-    with virtual_time(loop), eager_reports():
+    with virtual_time(loop), eager_reports(), quiet():
         try:
             loop.run_until_complete(world.play())
         except Exception as error:  # noqa: BLE001 - whatever breaks is the seed's result
