@@ -158,7 +158,7 @@ def _offer(shard: Shard, link: Link, cursor: Cursor, messages: list[Message], *,
         for _, _, low, high, _ in shard.batch.offered[before:]:
             cursor.offer_ahead(low, high)
         shard.change(cursor)
-    elif mark > cursor.offered:
+    elif mark > cursor.offered and (ascending or mark < cursor.frontier):  # what came back from further on is in `ahead`: before it others still wait
         cursor.offered = mark
         shard.change(cursor)
 

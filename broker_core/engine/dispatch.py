@@ -44,11 +44,13 @@ def dispatch(shard: Shard, subscription: Subscription) -> None:
     if subscription.selections:
         _dispatch_among(shard, subscription, _serve)
         return
+    if shard.keeping:
+        refill(shard, subscription)
     while True:
-        filled = bool(shard.keeping) and refill(shard, subscription)
         for tier in subscription.turns:
             _serve(shard, tier)
-        if not filled or shard.batch.room <= 0:
+        # Asked again behind it: what was full before may have left as a whole, and nobody else says that more is kept.
+        if not shard.keeping or shard.batch.room <= 0 or not refill(shard, subscription):
             return
 
 

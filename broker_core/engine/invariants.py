@@ -102,6 +102,8 @@ def _check_places(cursor: Cursor) -> dict[int, Message]:
         assert position < cursor.frontier or position in cursor.gone or place == "ready", f"position {position} of {name} is {place} and not gone"
         assert message.header.lane == cursor.index, f"position {position} of {name} is a message of lane {message.header.lane}"
         assert message.body is not None or place not in ("ready", "returned", "aside"), f"position {position} of {name} is {place} without its body"
+        waits = place not in ("outstanding", "reserved") and not message.redelivered
+        assert not (waits and cursor.durable and cursor.may_have_left(position)), f"position {position} of {name} is {place}, told of, and never left"
         places[position] = place
         found[position] = message
     ranges = progress.unsettled(progress.floor, cursor.loaded - 1)

@@ -97,6 +97,17 @@ def test_no_topic_starves_however_little_room_the_consumer_has() -> None:
     assert len(seen) == 21
 
 
+def test_a_member_that_takes_the_last_room_of_a_flush_from_its_lane_hands_out_no_more_than_there_is_credit_for() -> None:
+    b = bench(slow=True, deliveries=8)
+    durable(b)
+    b.apply(c.Detach(2, 1))
+    publish(b, A, *[f"m{number}" for number in range(20)], level=EXPRESS)
+    durable(b, 2, credit=2)
+    while b.engine.shard.unserved or b.engine.shard.batch.dirty:
+        b.flush()
+    assert held(b, 2) == ["m0", "m1"]
+
+
 def test_within_a_topic_the_highest_priority_comes_first() -> None:
     b = bench()
     durable(b, credit=0)
