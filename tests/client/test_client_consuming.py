@@ -415,6 +415,15 @@ def test_beyond_the_connections_flow_limit_nothing_is_read_until_half_of_it_is_r
     assert not broker.client.wants_pause
 
 
+def test_the_limit_of_the_connection_is_a_thousand_messages_if_nothing_else_is_said() -> None:
+    broker = Broker(connection_flow_limit_enabled=True)
+    consumer = broker.consumer(broker.session(CLIENT))
+    broker.delivers(consumer, 999)
+    assert not broker.client.wants_pause
+    broker.delivers(consumer, 1)
+    assert broker.client.wants_pause
+
+
 def test_the_limit_of_the_connection_holds_only_if_it_is_enabled() -> None:
     broker = Broker(connection_flow_limit=10)
     broker.delivers(broker.consumer(broker.session(CLIENT)), 30)

@@ -12,7 +12,7 @@ from broker_core.engine.effects import Outcome
 from broker_core.engine.message import Reliability
 from broker_core.engine.selector import compile_selector
 from broker_core.engine.subscription import Filter
-from tests.engine.rig import ASSURED, DEAD, EXPRESS, QUEUE, START, Bench
+from tests.engine.rig import ASSURED, BEST_EFFORT, DEAD, EXPRESS, QUEUE, RELIABLE, START, Bench
 from tests.engine.topic_rig import TOPIC, bench, durable, plain, publish, restart
 
 NAMES = [f"m{number}" for number in range(30)]
@@ -181,3 +181,24 @@ def test_what_was_delivered_and_not_acknowledged_comes_again_marked_so_to_whoeve
     b.attach(2, peer=2)
     (again,) = b.engine.shard.links[2].unsettled.values()
     assert (b.body(again), again.redelivered, again.failures) == ("held", True, 0)
+
+
+# -- levels -----------------------------------------------------------------------------------------------------------------------------
+def is_written(b: Bench, level: Reliability) -> bool:
+    """Whether a message of the level, sent now, is in a commit."""
+    before = len(b.effects)
+    b.send("m", level=level)
+    return any(effects.commit is not None and (effects.commit.messages or effects.commit.spilled) for effects in b.effects[before:])
+
+
+@pytest.mark.parametrize(
+    ("level", "at_once", "piled_up"),
+    [(BEST_EFFORT, False, False), (EXPRESS, False, True), (Reliability.RELIABLE_NONPERSISTENT, False, True), (RELIABLE, True, True), (ASSURED, True, True)],
+)
+def test_best_effort_is_never_written_the_other_volatile_levels_when_they_pile_up_and_the_rest_always(
+    level: Reliability, at_once: bool, piled_up: bool
+) -> None:
+    b = Bench(memory_octets=200, page_octets=64)
+    assert is_written(b, level) is at_once
+    b.send(*NAMES, level=EXPRESS)
+    assert is_written(b, level) is piled_up
