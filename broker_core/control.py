@@ -14,14 +14,14 @@ from typing import Any, Protocol
 
 from .engine.address import is_reserved, is_valid
 from .engine.commands import Direction
-from .engine.destination import BOUNDS, CHOICES, NAMES, Settings
 from .engine.levels import ASKED
 from .engine.message import LEVEL_NAMES, STORED
+from .engine.settings import BOUNDS, CHOICES, NAMES, QUEUES, Settings
 from .scram import InvalidPassword, make_verifier
 
 __all__ = [
-    "ASKED", "CHOICES", "DEADLINE_MS", "DIRECTIONS", "NAMES", "SETTINGS", "VERBS", "Answer", "InvalidPassword", "InvalidRequest", "answer", "default_settings",
-    "is_reserved", "level_problem", "level_warnings", "make_verifier", "pending", "request",
+    "ASKED", "CHOICES", "DEADLINE_MS", "DIRECTIONS", "NAMES", "QUEUES", "SETTINGS", "VERBS", "Answer", "InvalidPassword", "InvalidRequest", "answer",
+    "default_settings", "is_reserved", "level_problem", "level_warnings", "make_verifier", "pending", "request",
 ]  # fmt: skip
 
 SHARD = 0
@@ -35,8 +35,8 @@ CHANNEL = "surety_control"
 """The node listens here and asks for waiting requests when notified, and once a second in case a notification was missed."""
 DIRECTIONS = tuple(direction.name for direction in Direction)
 SETTINGS: Mapping[str, tuple[type, float, float]] = BOUNDS
-"""Of every setting of a destination that is a number, or true or false: its type, least and greatest value. Of the others CHOICES has the values, and
-NAMES has all in order."""
+"""Of every setting of a destination that is a number, or true or false: its type, least and greatest value. Of words CHOICES has the values, QUEUES
+names those that are a queue's address or empty, and NAMES has all in order."""
 
 
 class Cursor(Protocol):

@@ -9,13 +9,16 @@ from typing import Any
 
 from .accounting import discard_body, discard_waiting, forget_delayed
 from .address import DEAD_MESSAGE_QUEUE, is_reserved, is_valid
+from .capacity import follow_limits
 from .commands import Control, Direction
 from .cursor import Cursor
-from .destination import Destination, Settings
+from .destination import Destination
+from .settings import Settings
 from .duplicates import follow_settings, forget_all
 from .effects import DestinationDestroyed, Detached, Outcome
+from .eligibility import rearrange
 from .expiring import sweep_expired
-from .grouping import forget_aside, forget_groups
+from .grouping import disown_ineligible, forget_aside, forget_groups
 from .matching import part, topic_destroyed
 from .levels import warnings
 from .message import VOLATILE, Message
@@ -74,15 +77,19 @@ def _create(shard: Shard, command: Control) -> Answer:
         raise _Refusal(Refusal.TOO_MANY_DESTINATIONS, detail)
     if (refusal := why_no_members(shard, address)) is not None:
         raise _Refusal(refusal, "those that match patterns with which it would begin")
-    destination = create(shard, address, _settings(shard.limits.settings, command.arguments), automatic=False)
+    destination = create(shard, address, _settings(shard.limits.settings, command), automatic=False)
     return _warned({"destination": destination.number}, destination)
 
 
 def _update(shard: Shard, command: Control) -> Answer:
     destination = _find(shard, command)
-    destination.set(_settings(destination.settings, command.arguments))
+    destination.set(_settings(destination.settings, command))
     destination.automatic = False
     follow_settings(shard, destination)
+    follow_limits(shard, destination)
+    for subscription in destination.subscriptions if not destination.is_topic else ():
+        rearrange(shard, subscription)
+        disown_ineligible(shard, subscription)
     define(shard, destination)
     return _warned({"settings": destination.settings.as_dict()}, destination)
 
@@ -93,11 +100,11 @@ def _warned(answer: Answer, destination: Destination) -> Answer:
     return {**answer, "warnings": told} if told else answer
 
 
-def _settings(settings: Settings, arguments: dict[str, Any]) -> Settings:
-    problem = Settings.problem(arguments)
+def _settings(settings: Settings, command: Control) -> Settings:
+    problem = Settings.problem(command.arguments, command.address)
     if problem:
         raise _Refusal(Refusal.INVALID_SETTING, problem)
-    changed = replace(settings, **arguments)
+    changed = replace(settings, **command.arguments)
     if problem := changed.contradiction():
         raise _Refusal(Refusal.INVALID_SETTING, problem)
     return changed

@@ -1,5 +1,6 @@
-"""Messages that die: expired, rejected, or failed too often. They go to the dead message queue with time and reason, or are discarded
-if their destination says so (checklist items 75 to 80). Nothing dies twice: what leaves the dead message queue is gone."""
+"""Messages that die: expired, rejected, failed too often, or removed to make room. They go to the dead message queue with time and reason, or are discarded
+if their destination says so (checklist items 75 to 80). A destination may have a queue of its own for them. Nothing dies twice: what has died is gone when
+it dies again."""
 
 from __future__ import annotations
 
@@ -8,16 +9,23 @@ from collections.abc import Sequence
 
 from .accounting import discard_body, hand_over, settle_now, settle_range
 from .address import DEAD_MESSAGE_QUEUE
+from .capacity import entered
 from .cursor import Cursor
+from .destination import Destination
 from .effects import Copy, Outcome
 from .message import VOLATILE, Encoding, Header, Message, StoredBody
-from .placing import place
+from .placing import create, place
 from .refusal import Refusal
 from .shard import Shard
 from .waiting import withdraw
 
-REASONS = {Outcome.EXPIRED: "EXPIRED", Outcome.UNDELIVERABLE: "UNDELIVERABLE", Outcome.REJECTED: "UNDELIVERABLE"}
+REASONS = {
+    Outcome.EXPIRED: "EXPIRED", Outcome.UNDELIVERABLE: "UNDELIVERABLE", Outcome.REJECTED: "UNDELIVERABLE",
+    Outcome.OLDEST: "OLDEST", Outcome.LOW_PRIORITY: "LOW_PRIORITY",
+}  # fmt: skip
 """Open MQ's names (JMS_SUN_DMQ_UNDELIVERED_REASON)."""
+ONCE = (Outcome.EXPIRED, Outcome.OLDEST, Outcome.LOW_PRIORITY)
+"""A message of a topic that ends so for several subscriptions is in the dead message queue once."""
 
 
 COPY_STEPS = 8
@@ -36,7 +44,7 @@ def bury(shard: Shard, cursor: Cursor, message: Message, outcome: Outcome, comme
     settle_now(shard, cursor, message, outcome)
     shard.batch.room -= COPY_STEPS
     _count(shard, cursor, 1)
-    if not _is_kept(shard, cursor) or (outcome is Outcome.EXPIRED and not _not_buried(shard, cursor, message.position, message.position)):
+    if not _is_kept(shard, cursor) or has_died(message) or (outcome in ONCE and not _not_buried(shard, cursor, message.position, message.position)):
         if not cursor.stored:
             discard_body(shard, message)
         return
@@ -55,7 +63,7 @@ def expire_range(shard: Shard, cursor: Cursor, messages: Sequence[Message], octe
     _count(shard, cursor, len(messages))
     copied: list[Message] = []
     for low, high in _not_buried(shard, cursor, first, last) if _is_kept(shard, cursor) else ():
-        copied += messages[low - first : high - first + 1]
+        copied += [message for message in messages[low - first : high - first + 1] if not has_died(message)]
     for message in copied:
         message.failures = failures.get(message.position, 0)
         _copy(shard, cursor, message, Outcome.EXPIRED, EXPIRED)
@@ -78,6 +86,22 @@ def _is_kept(shard: Shard, cursor: Cursor) -> bool:
     return origin.settings.use_dead and origin is not shard.destinations[DEAD_MESSAGE_QUEUE]
 
 
+def has_died(message: Message) -> bool:
+    """It is a copy of a dead one, wherever it lies now."""
+    return message.header.annotations != "" and REASON in message.header.annotations
+
+
+def _dead_queue(shard: Shard, origin: Destination) -> Destination:
+    """Where its dead messages go; made when the first one dies."""
+    address = origin.settings.dead_queue or DEAD_MESSAGE_QUEUE
+    known = shard.destinations.get(address)
+    if known is not None:
+        return known
+    if len(shard.destinations) >= shard.limits.destinations_max:
+        return shard.destinations[DEAD_MESSAGE_QUEUE]
+    return create(shard, address, shard.limits.settings, automatic=True)
+
+
 def _not_buried(shard: Shard, cursor: Cursor, first: int, last: int) -> list[tuple[int, int]]:
     """What has expired for this subscription first, and so for its topic. From now on it counts as buried: it is in the dead message queue once.
     What is stored is buried for durable subscriptions only: of the others the ledger knows nothing, and after a crash it would be buried again."""
@@ -92,7 +116,8 @@ def _not_buried(shard: Shard, cursor: Cursor, first: int, last: int) -> list[tup
 
 
 def _copy(shard: Shard, cursor: Cursor, message: Message, outcome: Outcome, comment: str) -> None:
-    origin, target = cursor.subscription.destination, shard.destinations[DEAD_MESSAGE_QUEUE]
+    origin = cursor.subscription.destination
+    target = _dead_queue(shard, origin)
     copy = Message(_dead_header(shard, origin.address, message, outcome, comment), None, message.size)
     if cursor.stored:
         place(shard, target, copy, copied=True)
@@ -103,6 +128,8 @@ def _copy(shard: Shard, cursor: Cursor, message: Message, outcome: Outcome, comm
         if message.body.__class__ is StoredBody and copy.header.lane < VOLATILE and not hand_over(shard, message.body):
             copy.header = copy.header.unstored()
         place(shard, target, copy)
+    if target.capacity is not None:
+        entered(shard, target)
 
 
 def refuse(shard: Shard, address: str, message: Message, refusal: Refusal, sent_at: int) -> None:
@@ -111,7 +138,10 @@ def refuse(shard: Shard, address: str, message: Message, refusal: Refusal, sent_
     header = _dead_header(shard, address, message, Outcome.UNDELIVERABLE, refusal.value)
     shard.dead += 1
     shard.batch.room -= COPY_STEPS
-    place(shard, shard.destinations[DEAD_MESSAGE_QUEUE], Message(header, message.body, message.size))
+    target = shard.destinations[DEAD_MESSAGE_QUEUE]
+    place(shard, target, Message(header, message.body, message.size))
+    if target.capacity is not None:
+        entered(shard, target)
 
 
 def expire_found(shard: Shard, cursor: Cursor, message: Message) -> None:

@@ -1,91 +1,24 @@
-"""Destinations: their settings, their lanes, their counters."""
+"""Destinations: their lanes, their counters."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, fields
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from .address import is_reserved, is_topic
-from .levels import DEFAULTS, NONE, Levels, contradiction, levels_of
-from .message import BEYOND, LANES, LEVEL_NAMES, Message, StoredBody
+from .levels import Levels, levels_of
+from .message import BEYOND, LANES, Message, StoredBody
 from .progress import Progress
 from .routes import Routes
+from .settings import Settings
 
 if TYPE_CHECKING:
+    from .capacity import Capacity
     from .fan_out import FanOut
     from .known_ids import KnownIds
     from .link import Peer
     from .reads import PageWanted
     from .subscription import Subscription
-
-
-@dataclass(slots=True, frozen=True)
-class Settings:
-    """What an operator may set. Durations in ms."""
-
-    redelivery_max: int = 10
-    """Redeliveries of a message that fails: one failure more and it is dead (R9); 0: the first failure kills, -1: never."""
-    redelivery_delay_ms: int = 1_000
-    redelivery_multiplier: float = 2.0
-    redelivery_delay_max_ms: int = 60_000
-    use_dead: bool = True
-    """False: dead messages are discarded (Open MQ's useDMQ)."""
-    duplicate_window_ms: int = 0
-    """For so long the identifiers of accepted messages are remembered, so that one sent again is dropped; 0: none is (see duplicates)."""
-    default_reliability: str = NONE
-    """The level of messages whose producers leave it to the destination; `none`: that of their delivery mode (see levels)."""
-    maximum_reliability: str = LEVEL_NAMES[-1]
-    """What is sent with a higher level is refused."""
-    reliability_override: bool = True
-    """False: every message gets the default level, whatever its producer says."""
-
-    def delay_ms(self, failures: int) -> int:
-        """The back-off before the delivery that follows the given number of failures, at least 1."""
-        if not self.redelivery_delay_ms:
-            return 0
-        exponent = min(failures - 1, 64)
-        return int(min(self.redelivery_delay_ms * self.redelivery_multiplier**exponent, self.redelivery_delay_max_ms))
-
-    def as_dict(self) -> dict[str, Any]:
-        return asdict(self)
-
-    def contradiction(self) -> str:
-        """A sentence that says which of them do not go together, or nothing."""
-        return contradiction(self)
-
-    @staticmethod
-    def problem(values: dict[str, Any]) -> str:
-        """A sentence that says what is wrong with `values`, or nothing."""
-        for name, value in values.items():
-            if name in CHOICES:
-                if value not in CHOICES[name]:
-                    return f"{name} must be one of {', '.join(CHOICES[name])}"
-                continue
-            if name not in BOUNDS:
-                return f"{name} is not a setting; the settings are {', '.join(NAMES)}"
-            kind, low, high = BOUNDS[name]
-            if type(value) is not kind and not (kind is float and type(value) is int):
-                return f"{name} must be {'true or false' if kind is bool else 'a number'}"
-            if not (isinstance(value, int | float) and low <= value <= high):
-                return f"{name} must lie between {low} and {high}"
-        return ""
-
-
-BOUNDS: dict[str, tuple[type, float, float]] = {
-    "redelivery_max": (int, -1, 10_000),
-    "redelivery_delay_ms": (int, 0, 86_400_000),
-    "redelivery_multiplier": (float, 1.0, 100.0),
-    "redelivery_delay_max_ms": (int, 0, 86_400_000),
-    "use_dead": (bool, False, True),
-    "duplicate_window_ms": (int, 0, 7 * 86_400_000),
-    "reliability_override": (bool, False, True),
-}
-"""Of every setting that is a number, or true or false: its type, least and greatest value."""
-CHOICES: dict[str, tuple[str, ...]] = {"default_reliability": DEFAULTS, "maximum_reliability": LEVEL_NAMES}
-"""Of every other one: what it may be."""
-NAMES = tuple(f.name for f in fields(Settings))
-assert {*BOUNDS, *CHOICES} == set(NAMES)
 
 
 NO_ROUTES = Routes()
@@ -149,6 +82,7 @@ class Destination:
         "accepted",
         "address",
         "automatic",
+        "capacity",
         "created_at",
         "dead",
         "estimated",
@@ -193,6 +127,8 @@ class Destination:
         """Of a temporary destination: who made it and may consume it. Nothing of it is stored, so its number is negative (see temporary)."""
         self.known_ids: KnownIds | None = None
         """Of accepted messages; None: duplicates are not detected here."""
+        self.capacity: Capacity | None = None
+        """None: nothing limits what it holds (capacity.py)."""
         self.state = 0
         """Union of commands.Direction: what is paused."""
         self.lanes: list[Lane | None] = [None] * LANES

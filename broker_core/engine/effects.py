@@ -32,6 +32,10 @@ class Outcome(IntEnum):
     """Best effort, under memory pressure (checklist item 113)."""
     EXCLUDED = 8
     """Not for this subscription: its filter left it out, or it was sent before the subscription began."""
+    OLDEST = 9
+    """Removed to make room."""
+    LOW_PRIORITY = 10
+    """The same, as one of the lowest priority."""
 
 
 # -- outputs ------------------------------------------------------------------------------------------------------------------------

@@ -5,7 +5,8 @@ consumer priority wait in tiers of their own, the highest served first: a lower 
 different parts of it (selection.py) wait apart, too; at the same priority whoever got something as the first goes behind his equals, so
 that nobody takes from the others whatever several want. An exclusive consumer
 waits alone, and while there is one it alone is served: of several the one of the highest priority, of equals the one that registered first.
-The others stand by. What a consumer holds when it loses its turn stays with it.
+The others stand by. A queue may have a limit of active consumers: those who registered first are served as said here, the rest are backups, and the first of
+them becomes active when an active one goes. What a consumer holds when it loses its turn stays with it.
 
 Whoever is not to be served, for whatever reason, keeps a tier that no turn names; whoever becomes active is given the tier of its priority.
 """
@@ -16,6 +17,7 @@ from bisect import insort_right
 
 from .link import Link, Tier
 from .selection import Selection
+from .settings import UNLIMITED
 from .shard import Shard
 from .subscription import Subscription
 
@@ -26,7 +28,7 @@ PRIORITY_MAX = 1_000
 class Eligibility:
     """Of the links of one subscription that are not all alike."""
 
-    __slots__ = ("exclusives", "members", "tiers")
+    __slots__ = ("backups", "exclusives", "members", "tiers")
 
     def __init__(self, subscription: Subscription) -> None:
         common: tuple[int, Subscription | Selection] = (0, subscription)
@@ -36,15 +38,34 @@ class Eligibility:
         """How many links belong to each."""
         self.exclusives: list[Link] = []
         """In the order in which they take over."""
+        self.backups: dict[Link, None] = {}
+        """Beyond the limit of active consumers, in order of registration."""
 
 
 def admit(subscription: Subscription, link: Link) -> None:
     """The link has joined."""
     eligibility = subscription.eligibility
+    active = most_active(subscription)
+    stands_by = UNLIMITED < active < len(subscription.links)
     if eligibility is None:
-        if not link.exclusive and not link.priority and link.source is subscription:
+        if not (link.exclusive or link.priority or stands_by) and link.source is subscription:
             return
         eligibility = subscription.eligibility = Eligibility(subscription)
+    if stands_by:
+        eligibility.backups[link] = None
+        link.tier = Tier(link.source, link.priority)
+    else:
+        _join(subscription, eligibility, link)
+
+
+def most_active(subscription: Subscription) -> int:
+    """The limit, which is for queues only."""
+    destination = subscription.destination
+    return UNLIMITED if destination.is_topic else destination.settings.max_active_consumers
+
+
+def _join(subscription: Subscription, eligibility: Eligibility, link: Link) -> None:
+    """It is active."""
     key = (link.priority, link.source)
     if link.exclusive:
         link.tier = Tier(link.source, link.priority)
@@ -63,16 +84,47 @@ def dismiss(shard: Shard, subscription: Subscription, link: Link) -> None:
     eligibility = subscription.eligibility
     if eligibility is None:
         return
-    if link.exclusive:
+    if link in eligibility.backups:
+        del eligibility.backups[link]
+    elif link.exclusive:
         eligibility.exclusives.remove(link)
     else:
         key = (link.priority, link.source)
         eligibility.members[key] -= 1
         if not eligibility.members[key] and key != (0, subscription):
             del eligibility.members[key], eligibility.tiers[key]
-    if len(eligibility.tiers) == 1 and not eligibility.exclusives:
+    _promote(subscription, eligibility)
+    if len(eligibility.tiers) == 1 and not eligibility.exclusives and not eligibility.backups:
         subscription.eligibility = None
     _take_turns(subscription, eligibility)
+    shard.mark(subscription)
+
+
+def _promote(subscription: Subscription, eligibility: Eligibility) -> None:
+    """Backups become active where there are too few."""
+    active = most_active(subscription)
+    while eligibility.backups and (active == UNLIMITED or len(subscription.links) - len(eligibility.backups) < active):
+        link = next(iter(eligibility.backups))
+        del eligibility.backups[link]
+        _join(subscription, eligibility, link)
+        if link.hungry:
+            link.tier.append(link)
+
+
+def rearrange(shard: Shard, subscription: Subscription) -> None:
+    """The limit of active consumers is another: as if all had registered just now, in their order."""
+    links = list(subscription.links.values())
+    for link in links:
+        if link.hungry:
+            link.tier.remove(link)
+    subscription.eligibility, subscription.turns = None, [subscription.hungry]
+    subscription.links.clear()
+    for link in links:
+        subscription.links[link.number] = link
+        link.tier = subscription.hungry
+        admit(subscription, link)
+        if link.hungry:
+            link.tier.append(link)
     shard.mark(subscription)
 
 
@@ -94,4 +146,6 @@ def _rank(tier: Tier) -> int:
 def is_eligible(link: Link) -> bool:
     """It may be served if it has room, after those of higher priority."""
     eligibility = link.subscription.eligibility
-    return eligibility is None or not eligibility.exclusives or eligibility.exclusives[0] is link
+    if eligibility is None:
+        return True
+    return link not in eligibility.backups and (not eligibility.exclusives or eligibility.exclusives[0] is link)

@@ -9,15 +9,18 @@ from . import browsing, duplicates
 from . import commands as c
 from .accounting import correct_octets
 from .administration import control
+from .capacity import forget_producer, forget_waiting
 from .dispatch import drain, settle_presettled
 from .effects import Commit, Confirmed, Effects
 from .expiring import end_expired, fire_timers, page_of_expired
 from .fan_out import hand_out
+from .holding import let_in, may_let_in
 from .keeping import tend
 from .link import Peer
 from .maintenance import maintain
 from .message import VOLATILE
-from .paging import loaded, want_pages
+from .paging import loaded, want_next, want_pages
+from .removing import relieve
 from .reporting import checkpoint, statistics
 from .scan_reading import loaded as scan_loaded
 from .scan_reading import proceed, want
@@ -28,6 +31,7 @@ from .serving import serve
 from .settlement import answer, feed, settle, settle_accepted
 from .shard import Batch, Shard
 from .subscribing import attach, close, detach, unsubscribe
+from .subscription import Subscription
 from .temporary import create_temporary, end_temporaries
 from .topics import leave_out
 from .transactions import begin, end, roll_back_all, time_out, transacted
@@ -52,7 +56,9 @@ class Engine:
     def next_deadline(self) -> int | None:
         """The instant at which a flush is due even if no command comes; None: none."""
         shard = self.shard
-        if shard.expiring or shard.unfinished or shard.unserved or shard.handing or shard.browsing.turns:
+        if shard.overfull or shard.expiring or shard.unfinished or shard.unserved or shard.handing or shard.browsing.turns:
+            return shard.now
+        if shard.blocked and not shard.schedule.paused and may_let_in(shard):
             return shard.now
         deadline = shard.timers.next_deadline()
         if shard.schedule.is_waiting and (due := next_deadline(shard)) is not None:
@@ -98,9 +104,14 @@ class Engine:
             tend(shard)
         batch = shard.batch
         marked = serve(shard)
+        if shard.overfull or shard.blocked:
+            marked += _make_room(shard, space_low=space_low)
+        shard.accepted_before = shard.accepted
         marked += batch.served
         _record_lanes(shard)
         rows = statistics(shard) if report else []
+        for cursor in batch.wanted:
+            want_next(shard, cursor)
         for subscription in marked:
             want_pages(shard, subscription)
             if subscription.selections:
@@ -126,6 +137,17 @@ class Engine:
 
 
 # -- the order of a flush -------------------------------------------------------------------------------------------------------------
+def _make_room(shard: Shard, *, space_low: bool) -> list[Subscription]:
+    """What is too much goes, and what waits for room comes in; whose turn it was again."""
+    served: list[Subscription] = []
+    if shard.overfull and relieve(shard):
+        served += serve(shard)
+    if shard.blocked and not space_low and let_in(shard):
+        leave_out(shard)
+        served += serve(shard)
+    return served
+
+
 def _record_lanes(shard: Shard) -> None:
     """The open segment's ranges grow by what the batch placed, before any read can ask where rows are."""
     batch, segments = shard.batch, shard.segments
@@ -202,6 +224,8 @@ def _sync(shard: Shard, command: c.Sync) -> None:
     peer, confirmed = shard.peers.get(command.peer), Confirmed(command.peer, command.token)
     if peer is None:
         shard.batch.outputs.append(confirmed)
+    elif peer.blocked:
+        peer.syncs.append(confirmed)
     else:
         answer(shard, peer, confirmed)
 
@@ -209,6 +233,9 @@ def _sync(shard: Shard, command: c.Sync) -> None:
 def _peer_lost(shard: Shard, command: c.PeerLost) -> None:
     peer = shard.peers.pop(command.peer, None)
     if peer is not None:
+        if peer.blocked:
+            forget_waiting(shard, peer)
+        forget_producer(peer)
         roll_back_all(shard, peer.transactions.values())
         for link in list(peer.links.values()):
             close(shard, link)

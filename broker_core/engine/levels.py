@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from .message import LEVEL_NAMES, Header, Reliability
 
 if TYPE_CHECKING:
-    from .destination import Settings
+    from .settings import Settings
 
 NONE = "none"
 """As a default: there is none."""

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from .destination import Settings
+from .settings import Settings
 
 DEFAULTS = Settings()
 
@@ -76,6 +76,12 @@ class Limits:
     3 to 8 us each."""
     timers: int = 5_000
     """That one flush fires, at 2 us each."""
+    removals: int = 4_000
+    """Steps of one flush that remove messages from full destinations, beside those for what came: 2 us each."""
+    admissions: int = 2_000
+    """Sends that waited for room and that one flush lets in."""
+    waiting_octets: int = 64 << 20
+    """Of all sends that wait for room; beyond them they are refused."""
     looks: int = 4_000
     """Messages compared with selectors on queues in one flush: at 2 us each it is at most 8 ms longer."""
     scan_rows: int = 500

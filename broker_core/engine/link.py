@@ -25,15 +25,18 @@ class Peer:
     __slots__ = (
         "account",
         "answers",
+        "blocked",
         "browsers",
         "client_id",
         "deserted",
         "links",
         "number",
         "pins",
+        "produces",
         "returning",
         "session",
         "stopped",
+        "syncs",
         "temporaries",
         "transactions",
     )
@@ -58,6 +61,12 @@ class Peer:
         """Of what it gave back by ABORT and NACK, how much comes back portion by portion still."""
         self.answers: list[Output] = []
         """Those to be given when that is over."""
+        self.blocked: dict[Destination, int] = {}
+        """Full destinations, and how many of its sends and commits wait there."""
+        self.produces: dict[Destination, None] = {}
+        """Destinations that count their producers, and this as one."""
+        self.syncs: list[Output] = []
+        """Answers to be given when none waits any more."""
         self.stopped = False
         """Its socket is full: deliver nothing."""
 

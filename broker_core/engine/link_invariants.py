@@ -8,9 +8,10 @@ from itertools import pairwise
 from .browser import Doing
 from .commands import Direction
 from .cursor import Cursor
-from .eligibility import is_eligible
+from .eligibility import is_eligible, most_active
 from .link import Link, Tier
 from .message import VOLATILE
+from .settings import UNLIMITED
 from .shard import Shard
 from .subscription import Subscription
 
@@ -66,13 +67,20 @@ def deliverable(subscription: Subscription) -> list[Cursor]:
 
 def _tiers(subscription: Subscription) -> list[Tier]:
     eligibility = subscription.eligibility
-    return [subscription.hungry] if eligibility is None else [*eligibility.tiers.values(), *(link.tier for link in eligibility.exclusives)]
+    if eligibility is None:
+        return [subscription.hungry]
+    return [*eligibility.tiers.values(), *(link.tier for link in [*eligibility.exclusives, *eligibility.backups])]
 
 
 def _check_turns(subscription: Subscription) -> None:
     """Turns are given by the links that there are, and to nobody else."""
     links, eligibility, name = list(subscription.links.values()), subscription.eligibility, f"the links of {subscription.destination.address}"
-    alike = not any(link.exclusive or link.priority or link.source is not subscription for link in links)
+    active = most_active(subscription)
+    active = len(links) if active == UNLIMITED else active
+    backups = links[active:]
+    assert (list(eligibility.backups) if eligibility is not None else []) == backups, f"of {name} others stand by than those who registered last"
+    links = links[:active]
+    alike = not backups and not any(link.exclusive or link.priority or link.source is not subscription for link in links)
     assert (eligibility is None) == alike, f"{name} are {'' if alike else 'not '}alike, and it is thought otherwise"
     if eligibility is None:
         turns = [subscription.hungry]

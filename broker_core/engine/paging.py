@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections import deque
 
 from .accounting import let_go
+from .capacity import may_be_removed
 from .commands import PageLoaded
 from .cursor import Cursor
 from .message import Message
@@ -89,6 +90,12 @@ def _joins(shard: Shard, cursor: Cursor) -> bool:
     return True
 
 
+def want_next(shard: Shard, cursor: Cursor) -> None:
+    """What comes next is to be in memory, whoever consumes."""
+    if not cursor.reading:
+        _want_page(shard, cursor)
+
+
 def want_head(shard: Shard, cursor: Cursor) -> None:
     """Of a queue nobody consumes: its oldest message, so that its age can be told."""
     if not cursor.reading and not cursor.ready and cursor.loaded < cursor.lane.tail:
@@ -111,6 +118,8 @@ def _want_missing(shard: Shard, cursor: Cursor) -> None:
 
 def loaded(shard: Shard, cursor: Cursor, read: PageWanted | PositionsWanted, command: PageLoaded) -> None:
     """What a cursor asked for, and others with it."""
+    if cursor.subscription.destination.capacity is not None:
+        may_be_removed(shard, cursor.subscription.destination)
     if isinstance(read, PositionsWanted):
         if cursor.subscription.number in shard.subscriptions:
             _take_missing(shard, cursor, command.messages)

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from .accounting import discard_body, settle_now
 from .address import is_reserved, is_temporary, is_topic, is_valid
+from .capacity import follow_limits
 from .cursor import Cursor
-from .destination import Destination, Lane, Settings
+from .destination import Destination, Lane
+from .settings import Settings
 from .duplicates import follow_settings
 from .effects import DestinationDefined, Outcome
 from .keeping import spill
@@ -62,6 +64,7 @@ def create(shard: Shard, address: str, settings: Settings, *, automatic: bool) -
     shard.destinations[address] = shard.numbered[destination.number] = destination
     shard.watched[destination] = None
     follow_settings(shard, destination)
+    follow_limits(shard, destination)
     define(shard, destination)
     if destination.is_topic:
         topic_created(shard, destination)

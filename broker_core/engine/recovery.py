@@ -5,8 +5,11 @@ from __future__ import annotations
 
 from .accounting import correct_octets, forget_failures_within
 from .address import DEAD_MESSAGE_QUEUE
+from .capacity import follow_limits
 from .cursor import Cursor
-from .destination import Destination, Lane, Settings
+from .dead import ONCE
+from .destination import Destination, Lane
+from .settings import Settings
 from .duplicates import follow_settings, restore, restored
 from .effects import Outcome, SubscriptionDefined
 from .engine import Engine
@@ -17,6 +20,7 @@ from .placing import create, open_lane
 from .recovered import LedgerRow, Recovered
 from .registering import register
 from .selector import compile_selector
+from .settings import REMOVE_OLDEST
 from .shard import Decode, Shard, nothing
 from .subscription import Filter, Subscription
 from .wildcard import WildcardSubscription
@@ -53,7 +57,7 @@ def recover(found: Recovered, limits: Limits, instance: str, decode: Decode = no
         destination.idle_since = shard.now
         shard.watched[destination] = None
     if DEAD_MESSAGE_QUEUE not in shard.destinations:
-        create(shard, DEAD_MESSAGE_QUEUE, Settings(use_dead=False), automatic=False)
+        create(shard, DEAD_MESSAGE_QUEUE, Settings(use_dead=False, limit_behavior=REMOVE_OLDEST), automatic=False)
     return Engine(shard)
 
 
@@ -145,7 +149,7 @@ def _replay(shard: Shard, row: LedgerRow) -> None:
 
 def _settle(shard: Shard, cursor: Cursor, first: int, last: int, outcome: int) -> None:
     cursor.progress.settle(first, last)
-    if outcome == Outcome.EXPIRED and cursor.subscription.destination.is_topic:
+    if outcome in ONCE and cursor.subscription.destination.is_topic:
         shard.has_buried(cursor.lane, first, last)
     destination = cursor.subscription.destination
     if outcome == Outcome.ACCEPTED:
@@ -189,6 +193,7 @@ def _restore_schedule(shard: Shard, found: Recovered) -> None:
 def _restore_duplicates(shard: Shard, found: Recovered) -> None:
     for destination in shard.numbered.values():
         follow_settings(shard, destination)
+        follow_limits(shard, destination)
     for number, instants, identifiers in found.duplicates:
         restore(shard, number, instants, identifiers, found.clock_ms)
     restored(shard)

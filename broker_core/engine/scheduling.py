@@ -8,6 +8,7 @@ and may be dropped.
 from __future__ import annotations
 
 from .accounting import discard_body
+from .capacity import entered
 from .commands import PageLoaded
 from .destination import Destination
 from .message import VOLATILE, Message, Reliability
@@ -85,6 +86,8 @@ def place_due(shard: Shard) -> None:
             shard.batch.due.append(message.sequence)
         # A new object: the old one may be on its way into the schedule with a commit that has not ended.
         enter(shard, destination, Message(message.header, message.body, message.size))
+        if destination.capacity is not None:
+            entered(shard, destination)
         rows -= 1
         octets -= octets_of(message)
     shard.memory += waiting.memory - before

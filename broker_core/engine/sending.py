@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from .accounting import discard_body
+from .capacity import admit, bound_life, entered, why_not_taken
 from .commands import Direction, Request, Send, TakeOver
 from .dead import refuse
 from .destination import Destination
@@ -31,6 +32,8 @@ def send(shard: Shard, command: Send) -> None:
         destination = obtain(shard, command.peer, command.address)
         reset(destination, command.message)
     message = command.message
+    if destination.capacity is not None and not admit(shard, destination, command):
+        return
     header = message.header
     if header.delay or header.duplicate_id:
         accept(shard, destination, message, shard.now)
@@ -61,7 +64,16 @@ def take_over(shard: Shard, command: TakeOver) -> None:
         refuse(shard, command.address, message, refusal, command.sent_at)
         return
     recognize(shard, (message,))
-    accept(shard, obtain(shard, NOBODY, command.address), message, command.sent_at)
+    destination = obtain(shard, NOBODY, command.address)
+    if destination.capacity is not None:
+        refusal = why_not_taken(shard, destination, send)
+        if refusal is not None:
+            refuse(shard, command.address, message, refusal, command.sent_at)
+            return
+        bound_life(destination, message, command.sent_at)
+    accept(shard, destination, message, command.sent_at)
+    if destination.capacity is not None:
+        entered(shard, destination)
 
 
 def accept(shard: Shard, destination: Destination, message: Message, sent_at: int) -> None:

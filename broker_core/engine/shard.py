@@ -68,6 +68,7 @@ class Batch:
         "taken",
         "touched",
         "verdicts",
+        "wanted",
     )
 
     def __init__(self, limits: Limits) -> None:
@@ -109,6 +110,8 @@ class Batch:
         """Deliveries of closed links that may still come back at once."""
         self.room = limits.deliveries
         """What may still be handed out."""
+        self.wanted: dict[Cursor, None] = {}
+        """Whose next messages are to be read, to be removed."""
         self.looks = limits.looks
         """Messages that may still be compared with the filters of selective consumers."""
         self.verdicts: dict[tuple[Selection, Header], bool] = {}
@@ -166,7 +169,9 @@ class Timers:
 class Shard:
     __slots__ = (
         "accepted",
+        "accepted_before",
         "batch",
+        "blocked",
         "bodies",
         "browsing",
         "changed_burials",
@@ -204,6 +209,7 @@ class Shard:
         "named",
         "now",
         "numbered",
+        "overfull",
         "owned",
         "patterns",
         "peers",
@@ -226,10 +232,12 @@ class Shard:
         "timers",
         "topic_subscriptions",
         "transacted",
+        "turned_away",
         "unfinished",
         "unlisted",
         "unreleased",
         "unserved",
+        "waiting_octets",
         "watched",
     )
 
@@ -276,6 +284,16 @@ class Shard:
         self.duplicates = Duplicates()
         self.accepted = self.settled = self.dead = self.expired = self.redelivered = 0
         """Of all destinations, destroyed ones included, since recovery."""
+        self.accepted_before = 0
+        """As of the last flush."""
+        self.overfull: dict[Destination, None] = {}
+        """Destinations from which messages are to be removed (removing.py)."""
+        self.blocked: dict[Destination, None] = {}
+        """Those for which sends wait (holding.py)."""
+        self.waiting_octets = 0
+        """Of these sends."""
+        self.turned_away = 0
+        """Non-persistent messages dropped because their destination was full, or they were too large for it."""
         self.sends_to_the_gone = 0
         """Dropped, as their temporary destination had ended."""
         self.batch = Batch(limits)

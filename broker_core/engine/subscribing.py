@@ -22,6 +22,7 @@ from .refusal import Refusal
 from .registering import begin, count_selector, definition, forget
 from .scanning import join, leave
 from .settlement import feed, release_all
+from .settings import UNLIMITED
 from .shard import Shard
 from .subscription import Subscription
 from .temporary import is_own
@@ -45,7 +46,7 @@ def attach(shard: Shard, command: Attach) -> None:
     subscription = _subscription(shard, peer, command) if is_topic(command.address) else _queue(shard, command)
     destination = subscription.destination
     link = Link(
-        command.link, peer, subscription, command.credit, command.replenish, command.presettled, command.exclusive, command.priority
+        command.link, peer, subscription, _credit(command, destination), command.replenish, command.presettled, command.exclusive, command.priority
     )  # fmt: skip
     if not subscription.links:
         for one in subscription.parts():
@@ -64,6 +65,12 @@ def attach(shard: Shard, command: Attach) -> None:
     feed(shard, link)
     if command.token is not None:
         shard.batch.outputs.append(Confirmed(command.peer, command.token))
+
+
+def _credit(command: Attach, destination: Destination) -> int:
+    """As asked, or as the destination allows it."""
+    most = destination.settings.consumer_flow_limit
+    return min(command.credit, most) if most > 0 and command.replenish and not command.presettled else command.credit
 
 
 def _queue(shard: Shard, command: Attach) -> Subscription:
@@ -99,7 +106,18 @@ def _why_not_attach(shard: Shard, peer: Peer, command: Attach) -> tuple[Refusal 
         return refusal, address
     if is_topic(address):
         return _why_not_subscribe(shard, peer, command)
+    if (detail := _too_many_consumers(shard, command)) is not None:
+        return Refusal.TOO_MANY_CONSUMERS, detail
     return _too_much_text(shard, peer, command, None)
+
+
+def _too_many_consumers(shard: Shard, command: Attach) -> str | None:
+    """The particulars; None: the queue may have one more."""
+    queue = shard.destinations.get(command.address)
+    active, backup = (queue.settings.max_active_consumers, queue.settings.max_backup_consumers) if queue is not None else (UNLIMITED, UNLIMITED)
+    if queue is None or UNLIMITED in (active, backup) or queue.consumers < active + backup:
+        return None
+    return f"{command.address} has {queue.consumers}, max_active_consumers is {active}, max_backup_consumers {backup}"
 
 
 def detach(shard: Shard, command: Detach) -> None:
@@ -121,6 +139,8 @@ def close(shard: Shard, link: Link) -> None:
     subscription = link.subscription
     del shard.links[link.number], link.peer.links[link.number], subscription.links[link.number]
     dismiss(shard, subscription, link)
+    if subscription.eligibility is not None:  # an exclusive one may have become active
+        disown_ineligible(shard, subscription)
     leave(shard, link)
     count_selector(shard, link.peer.account, -link.selector_octets)
     if link.presettled:

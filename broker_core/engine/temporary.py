@@ -16,7 +16,8 @@ from functools import lru_cache
 from .accounting import empty, forget_delayed
 from .address import is_temporary
 from .commands import CreateTemporary
-from .destination import Destination, Settings
+from .destination import Destination
+from .settings import Settings
 from .effects import Confirmed, Refused
 from .link import Peer
 from .refusal import Refusal

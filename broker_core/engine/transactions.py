@@ -11,6 +11,7 @@ from collections.abc import Iterable
 
 from .accounting import discard_body
 from .address import is_temporary
+from .commit_capacity import Room
 from .commands import SEND_OCTETS, Begin, End, Request, Send, Settle, Transacted
 from .effects import Confirmed, Outcome, Refused
 from .link import Peer, Transaction
@@ -141,13 +142,15 @@ def end(shard: Shard, command: End) -> None:
         if command.token is not None:
             answer(shard, peer, Confirmed(command.peer, command.token))
         return
-    refusal, detail = _why_not_commit(shard, transaction)
+    room = Room(waits=command.token is not None)
+    refusal, detail = _why_not_commit(shard, peer, transaction, room)
     if refusal is not None:
         roll_back(shard, transaction, Outcome.FAILED, peer)
         answer(shard, peer, Refused(command.peer, command.token, refusal, detail))
         return
-    _commit(shard, transaction)
-    _confirm(shard, command)
+    _commit(shard, transaction, room)
+    if not room.withholds(shard, peer, Confirmed(command.peer, command.token)):
+        _confirm(shard, command)
 
 
 def places(shard: Shard, command: End) -> bool:
@@ -157,16 +160,19 @@ def places(shard: Shard, command: End) -> bool:
     return transaction is not None and bool(transaction.sends)
 
 
-def _why_not_commit(shard: Shard, transaction: Transaction) -> tuple[Refusal | None, str]:
+def _why_not_commit(shard: Shard, peer: Peer, transaction: Transaction, room: Room) -> tuple[Refusal | None, str]:
     if transaction.ends_at <= shard.now:
         return Refusal.TRANSACTION_TIMED_OUT, ""
     if transaction.refusal is not None:
         return transaction.refusal, ""
     new = leveled = 0
+    limited = False
     for address, send in {send.address: send for send in transaction.sends}.items():
         refusal = why_not(shard, send)
         if refusal is None:
-            new += address not in shard.destinations
+            destination = shard.destinations.get(address)
+            new += destination is None
+            limited = limited or (destination is not None and destination.capacity is not None)
         elif refusal is not Refusal.TEMPORARY_DESTINATION_GONE:
             return refusal, particulars(shard, send, refusal)
         leveled += address in shard.destinations and shard.destinations[address].levels is not None
@@ -176,10 +182,10 @@ def _why_not_commit(shard: Shard, transaction: Transaction) -> tuple[Refusal | N
         for send in transaction.sends:
             if why_not(shard, send) is Refusal.RELIABILITY_EXCEEDED:
                 return Refusal.RELIABILITY_EXCEEDED, particulars(shard, send, Refusal.RELIABILITY_EXCEEDED)
-    return None, ""
+    return room.why_not(shard, peer, transaction) if limited else (None, "")
 
 
-def _commit(shard: Shard, transaction: Transaction) -> None:
+def _commit(shard: Shard, transaction: Transaction, room: Room) -> None:
     shard.batch.synchronous = True  # R10: a transaction's outcome
     shard.transacted -= transaction.octets
     for subscription, outcome, messages in transaction.settles:
@@ -200,6 +206,8 @@ def _commit(shard: Shard, transaction: Transaction) -> None:
         if destination is not None:
             if destination.levels is not None:
                 reset(destination, send.message)
+            if destination.capacity is not None and not room.admits(shard, destination, send):
+                continue
             accept(shard, destination, send.message, send.message.accepted_at)
         elif refusal is not None:
             drop(shard, send, refusal)

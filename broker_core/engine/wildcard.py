@@ -13,7 +13,8 @@ from itertools import groupby
 from typing import Any
 
 from .cursor import Cursor
-from .destination import Destination, Settings
+from .destination import Destination
+from .settings import Settings
 from .message import Message
 from .pattern import Pattern
 from .subscription import Subscription

@@ -53,6 +53,8 @@ def gauges(shard: Shard) -> dict[str, int]:
         "destinations": len(shard.destinations),
         "temporary_destinations": sum(len(peer.temporaries) for peer in shard.peers.values()),
         "sends_to_ended_temporary_destinations_total": shard.sends_to_the_gone,
+        "messages_dropped_at_limits_total": shard.turned_away,
+        "sends_waiting_for_room_octets": shard.waiting_octets,
         "duplicates_dropped_total": shard.duplicates.dropped,
         "duplicate_ids_remembered": shard.duplicates.ids,
         "links": len(shard.links),

@@ -16,7 +16,7 @@ from broker_core import __version__
 from broker_core.config import BrokerConfig
 from broker_core.engine import Limits, recover
 from broker_core.engine.commands import Control
-from broker_core.engine.destination import Settings
+from broker_core.engine.settings import Settings
 from broker_core.engine.effects import Effects
 from broker_core.scram import Verifier
 from broker_core.stomp.levels import LevelMapping

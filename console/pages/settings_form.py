@@ -4,7 +4,7 @@ from typing import Any
 
 from django import forms
 
-from broker_core.control import CHOICES, NAMES, SETTINGS
+from broker_core.control import CHOICES, NAMES, QUEUES, SETTINGS
 
 WORDS = {
     "redelivery_max": ("Redeliveries at most", "Of a message that fails; one failure more and it is dead. 0: the first kills it; -1: never."),
@@ -22,6 +22,17 @@ WORDS = {
     ),
     "maximum_reliability": ("Maximum reliability", "What is sent with a higher one is refused."),
     "reliability_override": ("Producers choose the reliability", "Otherwise every message is reset to the default, also a persistent one."),
+    "dead_queue": ("Dead messages go to", "A queue, as in queue/orders.dead; empty: the dead message queue of all."),
+    "max_messages": ("Messages at most", "Held at a time; of a topic by the subscription that holds most. -1: unlimited."),
+    "max_octets": ("Octets at most", "Of all messages together. -1: unlimited."),
+    "max_message_octets": ("Octets of a message at most", "A larger one is refused. -1: unlimited."),
+    "max_active_consumers": ("Active consumers at most", "Of a queue: those that are served. -1: unlimited."),
+    "max_backup_consumers": ("Backup consumers at most", "Of a queue: those that stand by and take over. -1: unlimited."),
+    "consumer_flow_limit": ("Prefetch at most", "Deliveries of a consumer that are not acknowledged. -1: as it asks."),
+    "max_producers": ("Producers at most", "Connections that have sent to it and are open. -1: unlimited."),
+    "time_to_live_ms": ("Time to live (ms)", "Of messages that state none. -1: for ever."),
+    "time_to_live_max_ms": ("Time to live at most (ms)", "Of all, whatever they state. -1: unlimited."),
+    "limit_behavior": ("When it is full", "FLOW_CONTROL lets producers wait, REJECT_NEWEST refuses what comes, the others remove messages."),
 }
 _FIELDS = {int: forms.IntegerField, float: forms.FloatField, bool: forms.BooleanField}
 
@@ -34,6 +45,9 @@ class SettingsForm(forms.Form):
             shown = {"label": label, "help_text": words, "initial": current.get(name)}
             if name in CHOICES:
                 self.fields[name] = forms.ChoiceField(choices=[(choice, choice) for choice in CHOICES[name]], **shown)
+                continue
+            if name in QUEUES:
+                self.fields[name] = forms.CharField(required=False, empty_value="", **shown)
                 continue
             kind, low, high = SETTINGS[name]
             bounds = {} if kind is bool else {"min_value": kind(low), "max_value": kind(high)}

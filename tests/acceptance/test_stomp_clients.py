@@ -12,8 +12,8 @@ from types import ModuleType
 import pytest
 
 from tests.acceptance.programs import Playing, play, played
-from tests.acceptance.stomp_py import consumers, delays, duplicates, groups, patterns, queues, requests, selectors, topics, transactions
-from tests.acceptance.windows import open_window
+from tests.acceptance.stomp_py import consumers, delays, duplicates, groups, limits, patterns, queues, requests, selectors, topics, transactions
+from tests.acceptance.windows import create, open_window
 from tests.support.certificates import certificate
 from tests.support.service import REPOSITORY, Service
 
@@ -39,7 +39,7 @@ def clients() -> list[tuple[str, str]]:
 
 
 CLIENTS = clients()
-MODULES = {"queue": (queues, consumers, selectors, delays, duplicates, groups, requests, transactions), "topic": (topics, patterns)}
+MODULES = {"queue": (queues, consumers, selectors, delays, duplicates, groups, limits, requests, transactions), "topic": (topics, patterns)}
 """By what they are given the name of."""
 SCENARIOS = [(kind, scenario) for kind, modules in MODULES.items() for module in modules for scenario in scenarios(module)]
 
@@ -58,6 +58,8 @@ def playing(service: Service) -> Iterator[Playing]:
     for _, version in CLIENTS:
         for scenario in scenarios(duplicates):
             open_window(service, f"queue/{version}.{scenario}", 600_000)
+        for scenario in scenarios(limits):
+            create(service, f"queue/{version}.{scenario}", max_messages=2)
     with played(commands, REPOSITORY) as running:
         yield running
 

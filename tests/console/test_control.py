@@ -33,6 +33,8 @@ def cursor(database):
         ("create", "queue/a", {"use_dead": 1}, "true or false"),
         ("create", "queue/a", {"duplicate_window_ms": 604_800_001}, "between 0 and 604800000"),
         ("update", "queue/a", {"duplicate_window_ms": True}, "must be a number"),
+        ("create", "queue/a", {"limit_behavior": "DROP"}, "REJECT_NEWEST"),
+        ("create", "queue/a", {"max_messages": 0}, "at least 1"),
         ("update", "queue/a", {}, "at least one setting"),
         ("purge", "queue/a", {}, "depth you saw"),
         ("purge", "queue/a", {"depth": -1}, "depth you saw"),

@@ -8,7 +8,8 @@ from typing import Any
 from broker_core.engine import Engine, Limits, recover
 from broker_core.engine import commands as c
 from broker_core.engine.cursor import Cursor
-from broker_core.engine.destination import Destination, Settings
+from broker_core.engine.destination import Destination
+from broker_core.engine.settings import Settings
 from broker_core.engine.effects import Confirmed, Delivered, Effects, Outcome, Output, Refused
 from broker_core.engine.invariants import check
 from broker_core.engine.message import VOLATILE, Encoding, Header, Message, Reliability, StoredBody

@@ -6,7 +6,7 @@ import pytest
 
 from broker_core.engine import commands as c
 from broker_core.engine.browser import Doing
-from broker_core.engine.destination import Settings
+from broker_core.engine.settings import Settings
 from broker_core.engine.effects import Browsed, Delivered, Outcome
 from broker_core.engine.message import Encoding, Header, Message, Reliability, StoredBody
 from broker_core.engine.reads import PageWanted

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from broker_core.engine import commands as c
-from broker_core.engine.destination import Settings
+from broker_core.engine.settings import Settings
 from broker_core.engine.effects import Delivered, Outcome, Output
 from broker_core.engine.owners import BUCKETS, Owners, bucket_of
 from broker_core.engine.selector import compile_selector

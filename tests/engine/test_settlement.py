@@ -8,7 +8,7 @@ import pytest
 
 from broker_core.engine import commands as c
 from broker_core.engine.dead import ADDED
-from broker_core.engine.destination import Settings
+from broker_core.engine.settings import Settings
 from broker_core.engine.effects import Outcome
 from broker_core.engine.refusal import Refusal
 from tests.engine.rig import DEAD, EXPRESS, QUEUE, START, Bench

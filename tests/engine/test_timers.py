@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from broker_core.engine.destination import Settings
+from broker_core.engine.settings import Settings
 from broker_core.engine.effects import Outcome
 from tests.engine.rig import EXPRESS, START, Bench
 

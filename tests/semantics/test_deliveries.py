@@ -7,7 +7,7 @@ import json
 import pytest
 
 from broker_core.engine import commands as c
-from broker_core.engine.destination import Settings
+from broker_core.engine.settings import Settings
 from broker_core.engine.effects import Outcome
 from broker_core.engine.message import Reliability
 from broker_core.engine.selector import compile_selector

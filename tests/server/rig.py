@@ -10,7 +10,7 @@ from typing import Any
 
 from broker_core.config import BrokerConfig
 from broker_core.engine import Limits, recover
-from broker_core.engine.destination import Settings
+from broker_core.engine.settings import Settings
 from broker_core.engine.effects import Checkpoint, Commit, Effects
 from broker_core.engine.message import Message
 from broker_core.engine.reads import Read

@@ -8,7 +8,7 @@ import random
 import pytest
 
 from broker_core.engine import Limits
-from broker_core.engine.destination import Settings
+from broker_core.engine.settings import Settings
 from broker_core.engine.invariants import check
 from broker_core.server import backlog, host
 from broker_core.stomp import connection

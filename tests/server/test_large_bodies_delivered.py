@@ -9,7 +9,7 @@ import pytest
 
 from broker_core.engine import Limits
 from broker_core.engine.commands import Control
-from broker_core.engine.destination import Settings
+from broker_core.engine.settings import Settings
 from broker_core.server import large_bodies
 
 from .conftest import Run

@@ -9,6 +9,9 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
+from broker_core.engine.capacity import REMOVING
+from broker_core.engine.settings import Settings
+
 from .interests import Interest, Interests
 from .transactions import Transaction, Transactions
 
@@ -72,6 +75,8 @@ class Known:
     confirmed_at: int = 0
     by_sql: bool = False
     """Sent by a session of the database, to which nobody can say no."""
+    removed: bool = False
+    """It is dead to make room for others."""
     group: str = ""
     """Of messages that stay together; others of its session may come before it or behind it."""
 
@@ -115,8 +120,12 @@ class Subscription:
 
 
 class Auditor:
-    def __init__(self, redelivery_max: int, transaction_ms: int, counts: Counter[str]) -> None:
-        self._maximum = redelivery_max
+    def __init__(self, transaction_ms: int, counts: Counter[str], settings: Settings) -> None:
+        """`settings`: of destinations."""
+        self.removes = settings.limit_behavior in REMOVING
+        self.drops = settings.bounds_depth and not self.removes
+        """Non-persistent messages without a receipt, where a destination is full."""
+        self._maximum = settings.redelivery_max
         self._counts = counts
         self.known: dict[str, Known] = {}
         self._holders: dict[tuple[str, str], Subscription] = {}
@@ -198,6 +207,9 @@ class Auditor:
             rejected = bool(message.rejected) and count <= self._maximum
             self._require(of_failures or rejected, f"{uid} died after {count} failures, it was rejected at {message.rejected}")
             self._require(message.nacks >= count, f"{uid} died after {count} failures, it was refused {message.nacks} times")
+        elif reason in ("OLDEST", "LOW_PRIORITY"):
+            self._require(self.removes, f"{uid} was removed from {message.address}, which has no limit")
+            message.removed = True
         else:
             raise Broken(f"{uid} is dead for the reason {reason!r}")
         self._require(message.address not in message.ack_confirmed, f"{uid} was acknowledged and is dead all the same")
@@ -291,7 +303,8 @@ class Auditor:
             dead = DEAD in message.seen | message.acked
             self._require(dead or not message.rejection_confirmed, f"{message.uid} was rejected at {message.rejection_confirmed} and is not dead")
             if message.owed:
-                missing = [place for place in message.owed if not (place in message.acked or (dead and (message.expires or place in message.rejected)))]
+                died = dead and bool(message.expires or message.removed)
+                missing = [place for place in message.owed if not (place in message.acked or died or (dead and place in message.rejected))]
                 self._require(not missing, f"{message.uid} (level {message.level}) never came to {missing}")
                 continue
             ended = bool(message.acked)

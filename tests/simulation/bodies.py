@@ -33,6 +33,8 @@ class Bodies:
         self._discarded.update(discarded)
         pinned = {m.body.body for peer in shard.peers.values() for m in peer.pins.values() if isinstance(m.body, StoredBody)}
         kept = pinned | {body for s in shard.subscriptions.values() for cursor in s.order if not cursor.stored for body in _kept(cursor)}
+        waiting_for_room = [what for d in shard.blocked if d.capacity is not None for what in d.capacity.waiting if isinstance(what, Send)]
+        kept |= {send.message.body.body for send in waiting_for_room if isinstance(send.message.body, StoredBody)}
         if kept & self._discarded:
             raise Broken(f"large bodies {kept & self._discarded} are discarded and have messages")
         if self._sent - kept - self._discarded:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from broker_core.engine import Limits
-from broker_core.engine.destination import Settings
+from broker_core.engine.settings import REMOVE_OLDEST, Settings
 
 from .audit import DEAD
 from .clients import QUEUES
@@ -14,6 +14,7 @@ from .repeating import NAMES_MAX
 from .session import GROUPED, TOPIC
 
 SETTINGS = Settings(redelivery_max=3, redelivery_delay_ms=4, redelivery_multiplier=2.0, redelivery_delay_max_ms=20)
+FULL = replace(SETTINGS, max_messages=6, max_octets=2_500, max_active_consumers=2, max_backup_consumers=-1)
 LIMITS = Limits(
     page_rows=4,
     page_octets=1200,
@@ -179,7 +180,29 @@ CLIMATES = (
         kills=0.03,
     ),
 )
+LIMITED = (
+    Climate(
+        "full",
+        replace(LIMITS, memory_octets=12_000, admissions=3, settings=FULL),
+        producers=0.5,
+        delayed=0.05,
+        transactions=0.15,
+        leaves=0.04,
+        kills=0.01,
+        faults=0,
+    ),
+    Climate(
+        "removals",
+        replace(LIMITS, memory_octets=12_000, removals=6, settings=replace(SETTINGS, max_messages=8, limit_behavior=REMOVE_OLDEST)),
+        sends_to=(*QUEUES, TOPIC, TOPIC),
+        producers=0.6,
+        leaves=0.05,
+        kills=0.03,
+    ),
+)
 
 
 def climate_of(seed: int) -> Climate:
+    if seed % 7 == 5:
+        return LIMITED[seed // 7 % len(LIMITED)]
     return CLIMATES[seed % len(CLIMATES)]

@@ -72,9 +72,10 @@ class Looks:
                 self._missing.append((look.name, message))
 
     def check_end(self) -> None:
-        """What was missing then is excused only if it was on its way to somebody who never acknowledges."""
+        """What was missing then is excused only if it was on its way to somebody who never acknowledges, or had to make room."""
         for name, message in self._missing:
-            self._require(message.unacknowledged, f"{message.uid} was there and not shown to {name}")
+            lost = self._auditor.removes and bool(message.excused) and not message.seen
+            self._require(message.unacknowledged or message.removed or lost, f"{message.uid} was there and not shown to {name}")
 
     @staticmethod
     def _require(holds: bool, sentence: str) -> None:

@@ -118,7 +118,7 @@ class Session:
                 headers.append(self._asks(lambda: None))
         elif receipt:
             headers.append(self._asks(lambda: self._auditor.confirmed(uid)))
-        else:
+        elif message.stored or not self._auditor.drops:
             self.unconfirmed_sends.append(uid)
         self._log(("send", uid, address))
         self._say("SEND", headers, body)

@@ -74,7 +74,7 @@ class Watched(Engine):
         self.counts, self.log, self.flushes = counts, log, 0
         self.host: Host | None = None
         self.bodies = Bodies()
-        self.turns = Turns(counts)
+        self.turns = Turns(counts, engine.shard.limits.settings.max_active_consumers)
         self.gone = self.dropped = 0
 
     def apply(self, command: Command, now: int) -> None:
@@ -103,6 +103,7 @@ class Watched(Engine):
         returning = [work._subscription for work in shard.handing if isinstance(work, Returning)]
         counts["returns left for later"] += len(returning)
         counts["returns of message groups left for later"] += sum(subscription.owners is not None for subscription in returning)
+        counts["sends waited for room"] += len(shard.blocked)
         counts["subscriptions left for later"] += len(shard.unserved)
         counts["duplicates dropped"] += shard.duplicates.dropped - self.dropped
         self.dropped = shard.duplicates.dropped

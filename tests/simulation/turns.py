@@ -16,7 +16,9 @@ from .groups import Consumer, Groups
 class Turns:
     """Of one term."""
 
-    def __init__(self, counts: Counter[str]) -> None:
+    def __init__(self, counts: Counter[str], active: int) -> None:
+        """`active`: so many consumers of a queue are served, the first; -1: all."""
+        self._most_active = active
         self._counts = counts
         self._groups = Groups(counts)
         self._peers: dict[int, None] = {}
@@ -34,8 +36,9 @@ class Turns:
             selector = command.wanted.selector.text if command.wanted.selector is not None else ""
             consumer = Consumer(command.link, command.peer, place, command.exclusive, command.priority, selector)
             self._consumers[command.link] = consumer
-            if consumer.exclusive:
-                self._groups.belong_to(self._leaders()[place])
+            leader = self._leaders().get(place)
+            if consumer.exclusive and leader is not None:
+                self._groups.belong_to(leader)
         elif isinstance(command, Detach):
             self._leave(command.link)
         elif isinstance(command, PeerLost):
@@ -47,11 +50,24 @@ class Turns:
         consumer = self._consumers.pop(link, None)
         if consumer is not None:
             self._groups.leaves(consumer)
+            leader = self._leaders().get(consumer.place) if self._most_active > 0 else None
+            if leader is not None:
+                self._groups.belong_to(leader)
+
+    def _active(self) -> list[Consumer]:
+        """Of each queue those who registered first."""
+        counts: Counter[tuple[str, str]] = Counter()
+        active = []
+        for consumer in self._consumers.values():
+            counts[consumer.place] += 1
+            if self._most_active < 0 or counts[consumer.place] <= self._most_active or not consumer.place[0].startswith("queue/"):
+                active.append(consumer)
+        return active
 
     def _leaders(self) -> dict[tuple[str, str], Consumer]:
         """Of several exclusive ones the highest priority leads, of equals the first."""
         leaders: dict[tuple[str, str], Consumer] = {}
-        for consumer in self._consumers.values():
+        for consumer in self._active():
             if consumer.exclusive and (consumer.place not in leaders or consumer.priority > leaders[consumer.place].priority):
                 leaders[consumer.place] = consumer
         return leaders
@@ -62,10 +78,15 @@ class Turns:
             if isinstance(output, Refused | Detached):
                 self._leave(output.link)
         leaders = self._leaders()
+        active = self._active() if self._most_active > 0 else []
         for output in outputs:
             consumer = self._consumers.get(output.link) if isinstance(output, Delivered) else None
             if consumer is None:
                 continue
+            if self._most_active > 0 and consumer.place[1:] == ("",):
+                self._counts["served while backups stood by"] += len(active) < len(self._consumers)
+                if consumer not in active:
+                    raise Broken(f"link {consumer.link} of {consumer.place} received, and is a backup")
             if consumer.place in leaders:
                 self._serve(consumer, leaders[consumer.place])
             self._groups.receives(consumer, output.messages)

@@ -16,7 +16,7 @@ from broker_core.store import CommitLost
 from broker_core.store.memory import MemoryDatabase
 
 from .audit import RELIABLE, Auditor, Broken
-from .climates import SETTINGS, climate_of
+from .climates import climate_of
 from .clients import ADDRESSES, BRIEF, QUEUES, WINDOWS, Client, Drainer, Founder, Stranger
 from .faults import Faults
 from .looks import Looks
@@ -88,6 +88,9 @@ MUST_HAPPEN = (
     "outsiders' transactions rolled back",
     "commits lost that took from the inbox",
     "refused to outsiders",
+    "sends waited for room",
+    "served while backups stood by",
+    "settled OLDEST",
 )
 
 
@@ -107,7 +110,7 @@ class World:
         self.seed, self.loop, self._commands = seed, loop, commands
         self.climate = climate_of(seed)
         self.counts: Counter[str] = Counter()
-        self.auditor = Auditor(SETTINGS.redelivery_max, self.climate.limits.transaction_ms_max, self.counts)
+        self.auditor = Auditor(self.climate.limits.transaction_ms_max, self.counts, self.climate.limits.settings)
         self.looks = Looks(self.auditor, self.counts)
         self.faults = Faults(self, self.random("faults"))
         self.database = MemoryDatabase(self.faults.choose, "sim")

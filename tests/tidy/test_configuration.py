@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from broker_core.config import BrokerConfig, ConfigError, reference, settings, variable_of
-from broker_core.engine.destination import BOUNDS
+from broker_core.engine.settings import BOUNDS
 from tests.tidy.rules import REPOSITORY
 
 NUMBERS = [setting for setting in settings() if "low" in setting.metadata]

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from tests.simulation import term
-from . import browsers, consumers, delays, durability, inbox, names, redelivery, selectors, storage, subscriptions, temporaries, topics, transacting
+from . import browsers, consumers, delays, durability, full, inbox, names, redelivery, selectors, storage, subscriptions, temporaries, topics, transacting
 from .plant import Bug, Plant
 
 __all__ = ["BUGS", "Bug", "planted"]
@@ -25,6 +25,7 @@ BUGS: tuple[Bug, ...] = (
     *delays.BUGS,
     *names.BUGS,
     *inbox.BUGS,
+    *full.BUGS,
 )
 
 

@@ -1,0 +1,78 @@
+"""Sends that wait because their destination is full, under FLOW_CONTROL (R20): the receipt is withheld until there is room, and nothing else is asked
+of the producer. A send that waits is nowhere: who loses its connection meanwhile was not told that it is safe."""
+
+from __future__ import annotations
+
+from .capacity import Capacity, Withheld, follow_limits, waits_no_more
+from .commands import Direction, Send
+from .destination import Destination
+from .effects import Confirmed
+from .sending import accept, send
+from .settlement import answer
+from .shard import Shard
+
+
+def let_in(shard: Shard) -> bool:
+    """Everything for which there is room by now, a bounded part of it in one flush. Whether anything came in."""
+    steps = before = shard.limits.admissions
+    for destination in list(shard.blocked):
+        steps = _let_in(shard, destination, steps)
+        if steps <= 0:
+            break
+    return steps < before
+
+
+def may_let_in(shard: Shard) -> bool:
+    """There is room for some that wait still."""
+    return any(_is_open(shard, destination) and _fits(shard, destination, _capacity(destination)) for destination in shard.blocked)
+
+
+def _capacity(destination: Destination) -> Capacity:
+    assert destination.capacity is not None
+    return destination.capacity
+
+
+def _is_open(shard: Shard, destination: Destination) -> bool:
+    return not destination.state & Direction.PRODUCERS
+
+
+def _fits(shard: Shard, destination: Destination, capacity: Capacity) -> bool:
+    """What has waited longest fits in, if anything waits."""
+    if not capacity.waiting or shard.numbered.get(destination.number) is not destination:
+        return bool(capacity.waiting)
+    what = capacity.waiting[0]
+    messages, octets = (1, what.message.size) if isinstance(what, Send) else (0, 0)
+    if capacity.take(shard, destination, messages, octets):
+        capacity.messages += messages
+        capacity.octets += octets
+        return True
+    return False
+
+
+def _let_in(shard: Shard, destination: Destination, steps: int) -> int:
+    """The steps that are left."""
+    capacity = _capacity(destination)
+    capacity.forget()
+    while steps > 0 and _is_open(shard, destination) and _fits(shard, destination, capacity):
+        steps -= 1
+        what = capacity.waiting.popleft()
+        peer = shard.peers[what.peer] if isinstance(what, Send) else what.peer
+        waits_no_more(shard, destination, peer, what)
+        if isinstance(what, Withheld):
+            what.left -= 1
+            if not what.left:
+                shard.batch.outputs.append(what.answer)
+        elif shard.numbered.get(destination.number) is not destination:
+            send(shard, what)  # it was destroyed meanwhile: another one of its name is made, or may not be
+        else:
+            capacity.take(shard, destination, 1, what.message.size)
+            accept(shard, destination, what.message, shard.now)
+            shard.batch.outputs.append(Confirmed(what.peer, what.token))
+        if not peer.blocked:
+            for sync in peer.syncs:
+                answer(shard, peer, sync)
+            peer.syncs = []
+    if not capacity.waiting:
+        del shard.blocked[destination]
+        follow_limits(shard, destination)
+    return steps

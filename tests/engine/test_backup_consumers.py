@@ -1,0 +1,162 @@
+"""Active and backup consumers of a queue (checklist items 28, 29, 32, 36 and 37), and the destination's limit on prefetch."""
+
+from __future__ import annotations
+
+import pytest
+
+from broker_core.engine import commands as c
+from broker_core.engine.effects import Delivered, Output, Refused
+from broker_core.engine.refusal import Refusal
+from tests.engine.rig import QUEUE, Bench
+from tests.engine.test_selective_consumers import wants
+
+
+def queue(active: int = 1, backups: int = 1, **limits: int) -> Bench:
+    bench = Bench(**limits)
+    bench.control("create", QUEUE, max_active_consumers=active, max_backup_consumers=backups)
+    return bench
+
+
+def who(bench: Bench, outputs: list[Output]) -> list[tuple[int, str]]:
+    return [(output.link, bench.body(message)) for output in outputs if isinstance(output, Delivered) for message in output.messages]
+
+
+def close(bench: Bench, link: int) -> list[tuple[int, str]]:
+    bench.apply(c.Detach(1, link))
+    return who(bench, bench.flush())
+
+
+# -- refused ----------------------------------------------------------------------------------------------------------------------------
+def test_a_consumer_beyond_the_sum_is_refused_precisely_until_another_closes() -> None:
+    bench = queue(1, 1)
+    bench.attach(1)
+    bench.attach(2)
+    bench.apply(c.Attach(1, 3, QUEUE, "asks"))
+    (refused,) = bench.flush()
+    assert isinstance(refused, Refused)
+    assert (refused.token, refused.refusal) == ("asks", Refusal.TOO_MANY_CONSUMERS)
+    assert "has 2, max_active_consumers is 1, max_backup_consumers 1" in refused.detail
+    close(bench, 2)
+    bench.apply(c.Attach(1, 3, QUEUE, "asks"))
+    assert bench.confirmed(bench.flush()) == ["asks"]
+
+
+@pytest.mark.parametrize(("active", "backups"), [(-1, 0), (1, -1)])
+def test_where_either_is_unlimited_nobody_is_refused(active: int, backups: int) -> None:
+    bench = queue(active, backups)
+    for link in range(1, 20):
+        bench.attach(link)
+    assert bench.destination().consumers == 19
+
+
+def test_a_browser_is_no_consumer() -> None:
+    bench = queue(1, 0)
+    bench.attach(1, credit=0)
+    bench.send("a")
+    assert bench.browse(2) == ["a"]
+
+
+def test_a_topic_has_no_active_consumers_and_a_queue_at_least_one() -> None:
+    bench = Bench()
+    assert "for queues" in bench.control("create", "topic/t", max_active_consumers=1)["detail"]
+    assert "at least 1" in bench.control("create", QUEUE, max_active_consumers=0)["detail"]
+
+
+# -- served -----------------------------------------------------------------------------------------------------------------------------
+def test_only_the_active_ones_are_served_though_they_have_no_room() -> None:
+    bench = queue(2, 1)
+    for link in (1, 2, 3):
+        bench.attach(link, credit=1)
+    assert who(bench, bench.send("a", "b", "c")) == [(1, "a"), (2, "b")]
+    assert who(bench, bench.settle(1, link=2)) == [(2, "c")]
+
+
+def test_the_first_backup_takes_over_and_gets_what_the_failed_one_held_first_and_in_order() -> None:
+    bench = queue(1, 2)
+    for link in (1, 2, 3):
+        bench.attach(link, credit=2)
+    bench.send("a", "b", "c", "d")
+    assert close(bench, 1) == [(2, "a"), (2, "b")]
+    assert [message.redelivered for message in bench.delivered(bench.outputs)][-2:] == [True, True]
+    assert who(bench, bench.settle(1, 2, link=2)) == [(2, "c"), (2, "d")]
+    assert close(bench, 2) == [(3, "c"), (3, "d")]
+
+
+def test_a_backup_that_closes_changes_nothing() -> None:
+    bench = queue(1, 2)
+    for link in (1, 2, 3):
+        bench.attach(link)
+    assert close(bench, 2) == []
+    bench.send("a")
+    assert close(bench, 1) == [(3, "a")]
+
+
+def test_much_that_comes_back_comes_before_the_backup_is_served() -> None:
+    bench = queue(1, 1, returns=2)
+    bench.attach(1, credit=6)
+    bench.attach(2)
+    bench.send(*"abcdef")
+    bench.send("g")
+    assert close(bench, 1) == [(2, body) for body in "abcdefg"]
+
+
+def test_exclusive_ones_and_priorities_count_among_the_active_ones_only() -> None:
+    bench = queue(2, 2)
+    bench.attach(1)
+    bench.attach(2, priority=5)
+    bench.attach(3, exclusive=True)
+    bench.attach(4, priority=9)
+    assert who(bench, bench.send("a", "b")) == [(2, "a"), (2, "b")]
+    close(bench, 1)
+    assert who(bench, bench.send("c")) == [(3, "c")]
+    close(bench, 3)
+    assert who(bench, bench.send("d"))[-1] == (4, "d")
+
+
+def test_selective_consumers_stand_by_as_others_do() -> None:
+    bench = queue(1, 1)
+    bench.attach(1, wanted=wants("colour = 'red'"))
+    bench.attach(2)
+    assert who(bench, bench.send("a", properties={"colour": "red"})) == [(1, "a")]
+    assert who(bench, bench.send("b", properties={"colour": "blue"})) == []
+    assert sorted(close(bench, 1)) == [(2, "a"), (2, "b")]
+
+
+def test_message_groups_are_owned_by_active_ones() -> None:
+    bench = queue(1, 1)
+    bench.attach(1, credit=1)
+    bench.attach(2)
+    bench.send("a", "b", group="g")
+    assert close(bench, 1) == [(2, "a"), (2, "b")]
+
+
+def test_a_new_limit_counts_at_once() -> None:
+    bench = queue(-1, -1)
+    for link in (1, 2, 3):
+        bench.attach(link)
+    bench.control("update", QUEUE, max_active_consumers=1)
+    assert {link for link, _ in who(bench, bench.send(*"abcdef"))} == {1}
+    bench.control("update", QUEUE, max_active_consumers=-1)
+    assert {link for link, _ in who(bench, bench.send(*"ghijkl"))} == {1, 2, 3}
+
+
+def test_an_owner_of_a_message_group_that_becomes_a_backup_gives_it_up() -> None:
+    bench = queue(-1, -1)
+    bench.attach(1, credit=0)
+    bench.attach(2)
+    bench.send("a", group="g")
+    bench.control("update", QUEUE, max_active_consumers=1)
+    bench.apply(c.Grant(1, 5))
+    assert who(bench, bench.send("b", group="g")) == [(1, "b")]
+
+
+# -- prefetch ---------------------------------------------------------------------------------------------------------------------------
+def test_prefetch_is_what_the_destination_allows_at_most() -> None:
+    bench = Bench()
+    bench.control("create", QUEUE, consumer_flow_limit=2)
+    bench.attach(1)
+    bench.send(*"abcd")
+    assert who(bench, bench.outputs) == [(1, "a"), (1, "b")]
+    assert who(bench, bench.settle(1)) == [(1, "c")]
+    bench.attach(2, credit=1)
+    assert who(bench, bench.outputs)[-1] == (2, "d")

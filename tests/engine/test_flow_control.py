@@ -1,0 +1,187 @@
+"""FLOW_CONTROL: sends to a full destination wait, their receipts with them, and come in as consumers take (R20)."""
+
+from __future__ import annotations
+
+from broker_core.engine import commands as c
+from broker_core.engine.effects import Confirmed
+from broker_core.engine.message import Header, Message
+from broker_core.engine.refusal import Refusal
+from tests.engine.rig import ASSURED, EXPRESS, QUEUE, Bench
+
+OTHER = "queue/other"
+
+
+def full(**settings: object) -> Bench:
+    bench = Bench()
+    bench.control("create", QUEUE, **{"max_messages": 2, **settings})
+    bench.send("a", "b")
+    return bench
+
+
+def send(bench: Bench, body: str, *, peer: int = 1, token: object = "asks", address: str = QUEUE, level: int = ASSURED) -> None:
+    bench.apply(c.Send(peer, body if token == "asks" else token, address, Message(Header(b"", 4, level), body.encode(), 10)))
+
+
+def test_a_send_waits_without_its_receipt_and_other_destinations_go_on() -> None:
+    bench = full()
+    send(bench, "c")
+    send(bench, "d", address=OTHER)
+    assert bench.confirmed(bench.flush()) == ["d"]
+    assert (bench.depth(), bench.depth(OTHER)) == (2, 1)
+
+
+def test_it_comes_in_when_there_is_room_in_the_order_of_sending() -> None:
+    bench = full()
+    bench.send("c", "d")
+    bench.attach(credit=2)
+    outputs = bench.settle(1)
+    assert (bench.confirmed(outputs), bench.bodies(outputs)) == (["c"], ["c"])
+    outputs = bench.settle(2, 3)
+    assert (bench.confirmed(outputs), bench.bodies(outputs)) == (["d"], ["d"])
+
+
+def test_nothing_overtakes_what_waits() -> None:
+    bench = full(max_messages=-1, max_octets=25)
+    bench.send("large", size=20)
+    send(bench, "small")
+    bench.attach(credit=1)
+    assert bench.confirmed(bench.settle(1)) == []
+    assert bench.confirmed(bench.settle(2)) == ["large"]
+
+
+def test_without_a_receipt_there_is_only_the_limit() -> None:
+    bench = full()
+    send(bench, "c", token=None)
+    assert bench.refused(bench.flush()) == [Refusal.DESTINATION_FULL]
+    send(bench, "d", token=None, level=EXPRESS)
+    assert bench.flush() == []
+    assert bench.depth() == 2
+
+
+def test_what_waits_is_forgotten_with_its_connection() -> None:
+    bench = full()
+    bench.apply(c.Open(2, "guest"))
+    send(bench, "c", peer=2)
+    send(bench, "d")
+    bench.apply(c.PeerLost(2))
+    bench.flush()
+    assert bench.confirmed(bench.control("purge", QUEUE, depth=2) and bench.outputs[-1:]) == ["d"]
+    assert bench.attach() == ["d"]
+
+
+def test_a_farewell_waits_behind_what_waits() -> None:
+    bench = full()
+    send(bench, "c")
+    bench.apply(c.Sync(1, "bye"))
+    assert bench.confirmed(bench.flush()) == []
+    bench.attach()
+    assert bench.confirmed(bench.settle(1)) == ["c", "bye"]
+
+
+def test_a_purge_an_expiry_and_another_limit_make_room() -> None:
+    bench = full()
+    bench.send("c", "d", "e")
+    bench.outputs.clear()
+    bench.control("update", QUEUE, max_messages=3)
+    assert bench.confirmed(bench.outputs) == ["c"]
+    bench.control("update", QUEUE, max_messages=-1)
+    assert bench.confirmed(bench.outputs) == ["c", "d", "e"]
+    assert bench.destination().capacity is None
+
+
+def test_what_waits_for_a_destination_that_is_destroyed_goes_to_the_next_of_its_name() -> None:
+    bench = full()
+    bench.send("c")
+    bench.control("destroy", QUEUE, depth=2)
+    bench.flush()
+    assert bench.attach() == ["c"]
+
+
+def test_what_waits_stays_where_it_is_while_producers_are_paused() -> None:
+    bench = full()
+    bench.send("c")
+    bench.control("pause", QUEUE, direction="PRODUCERS")
+    bench.control("purge", QUEUE, depth=2)
+    assert bench.depth() == 0
+    bench.control("resume", QUEUE, direction="PRODUCERS")
+    assert bench.depth() == 1
+
+
+def test_while_there_is_no_disk_space_nothing_comes_in() -> None:
+    bench = full()
+    bench.send("c")
+    bench.attach(credit=1)
+    bench.apply(c.Settle(1, 1, [1]))
+    assert not any(isinstance(output, Confirmed) for output in bench.engine.flush(bench.now, space_low=True).outputs)
+
+
+def test_more_than_memory_may_hold_is_refused() -> None:
+    bench = Bench(waiting_octets=15)
+    bench.control("create", QUEUE, max_messages=1)
+    bench.send("a", "b")
+    assert bench.refused(bench.send("c")) == [Refusal.DESTINATION_FULL]
+
+
+def test_many_are_let_in_portion_by_portion() -> None:
+    bench = Bench(admissions=2, slow=True)
+    bench.control("create", QUEUE, max_messages=1)
+    bench.send(*"abcdef")
+    bench.control("update", QUEUE, max_messages=100)
+    counts = [bench.depth()]
+    while bench.engine.next_deadline() == bench.now:
+        bench.flush()
+        counts.append(bench.depth())
+    assert counts[-1] == 6 and len(counts) > 2
+
+
+# -- transactions -----------------------------------------------------------------------------------------------------------------------
+def commit(bench: Bench, *bodies: str, settles: tuple[int, ...] = (), token: object = "commit", level: int = ASSURED) -> list:
+    bench.apply(c.Begin(1, b"t"))
+    for body in bodies:
+        bench.apply(c.Transacted(1, b"t", c.Send(1, None, QUEUE, Message(Header(b"", 4, level), body.encode(), 10))))
+    if settles:
+        bench.apply(c.Transacted(1, b"t", c.Settle(1, 1, list(settles))))
+    bench.apply(c.End(1, b"t", True, token))
+    return bench.flush()
+
+
+def test_a_commit_that_does_not_fit_does_nothing() -> None:
+    bench = full(limit_behavior="REJECT_NEWEST", max_messages=3)
+    send(bench, "elsewhere", address=OTHER)
+    bench.attach(credit=1)
+    assert bench.refused(commit(bench, "c", "d")) == [Refusal.DESTINATION_FULL]
+    assert bench.depth() == 2
+    assert bench.confirmed(commit(bench, "c")) == ["commit"]
+
+
+def test_what_a_commit_takes_away_makes_room_for_what_it_sends() -> None:
+    bench = full(limit_behavior="REJECT_NEWEST")
+    bench.attach(credit=2)
+    assert bench.confirmed(commit(bench, "c", "d", settles=(1, 2))) == ["commit"]
+    assert bench.depth() == 2
+
+
+def test_non_persistent_messages_of_a_commit_that_do_not_fit_are_dropped() -> None:
+    bench = full(limit_behavior="REJECT_NEWEST", max_messages=3)
+    assert bench.confirmed(commit(bench, "c", "d", level=EXPRESS)) == ["commit"]
+    assert bench.depth() == 3
+
+
+def test_a_commit_under_flow_control_is_done_and_its_receipt_waits_for_room() -> None:
+    bench = full()
+    assert bench.confirmed(commit(bench, "c")) == []
+    assert bench.depth() == 3
+    assert bench.refused(commit(bench, "d")) == [Refusal.DESTINATION_FULL]
+    bench.attach(credit=1)
+    assert bench.confirmed(bench.settle(1)) == ["commit"]
+
+
+def test_a_commit_without_a_receipt_is_refused_if_it_does_not_fit() -> None:
+    bench = full()
+    assert bench.refused(commit(bench, "c", token=None)) == [Refusal.DESTINATION_FULL]
+    assert bench.depth() == 2
+
+
+def test_a_message_of_a_commit_that_is_too_large_has_it_refused() -> None:
+    bench = full(max_messages=-1, max_message_octets=5)
+    assert bench.refused(commit(bench, "c")) == [Refusal.MESSAGE_TOO_LARGE]
