@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from .engine.address import is_reserved, is_valid
+from .engine.aliases import problem as alias_problem
 from .engine.commands import Direction
 from .engine.levels import ASKED
 from .engine.message import LEVEL_NAMES, STORED
@@ -112,6 +113,18 @@ def _depth(arguments: Mapping[str, Any]) -> str:
     return "name the depth you saw, a whole number of messages: nobody should discard messages without knowing how many"
 
 
+def _alias(arguments: Mapping[str, Any]) -> str:
+    return alias_problem(arguments) or ("" if "target" in arguments else "name the target, the destination that it stands for")
+
+
+def _changed_alias(arguments: Mapping[str, Any]) -> str:
+    return alias_problem(arguments) or ("" if arguments else "an update names what is to change")
+
+
+def _nothing(arguments: Mapping[str, Any]) -> str:
+    return "this takes no arguments" if arguments else ""
+
+
 def _numbers(arguments: Mapping[str, Any]) -> str:
     for name, value in arguments.items():
         if type(value) is not int or not 0 <= value <= DEPTH_MAX:
@@ -122,6 +135,9 @@ def _numbers(arguments: Mapping[str, Any]) -> str:
 VERBS: Mapping[str, Form] = {
     "create": Form(addressed=True, problem=_settings, reserved=False),
     "update": Form(addressed=True, problem=_changed_settings),
+    "create_alias": Form(addressed=True, problem=_alias, reserved=False),
+    "update_alias": Form(addressed=True, problem=_changed_alias, reserved=False),
+    "delete_alias": Form(addressed=True, problem=_nothing, reserved=False),
     "pause": Form(addressed=True, problem=_direction, reserved=False),
     "resume": Form(addressed=True, problem=_direction, reserved=False),
     "purge": Form(addressed=True, problem=_depth),

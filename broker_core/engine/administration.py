@@ -3,24 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import asdict, replace
 from itertools import islice
 from typing import Any
 
 from .accounting import discard_body, discard_waiting, forget_delayed
-from .address import DEAD_MESSAGE_QUEUE, is_reserved, is_valid
+from .address import DEAD_MESSAGE_QUEUE, is_reserved, is_temporary, is_valid
+from .aliases import Alias, why_not_alias
+from .aliases import problem as alias_problem
 from .capacity import follow_limits
 from .commands import Control, Direction
 from .cursor import Cursor
 from .destination import Destination
 from .settings import Settings
 from .duplicates import follow_settings, forget_all
-from .effects import DestinationDestroyed, Detached, Outcome
+from .effects import AliasDeleted, DestinationDestroyed, Detached, Outcome
 from .eligibility import rearrange
 from .expiring import sweep_expired
 from .grouping import disown_ineligible, forget_aside, forget_groups
 from .matching import part, topic_destroyed
-from .levels import warnings
+from .levels import level_warnings
 from .message import VOLATILE, Message
 from .placing import create, define, why_no_members
 from .refusal import Refusal
@@ -72,6 +74,8 @@ def _create(shard: Shard, command: Control) -> Answer:
         raise _Refusal(Refusal.NOT_SUPPORTED, address)
     if address in shard.destinations:
         raise _Refusal(Refusal.DESTINATION_EXISTS, address)
+    if address in shard.aliases:
+        raise _Refusal(Refusal.DESTINATION_EXISTS, _stands_for(shard, address))
     if len(shard.destinations) >= shard.limits.destinations_max:
         detail = f"there are {len(shard.destinations)}; destroy some that nobody uses, or restart the nodes with a larger SURETY_DESTINATIONS_MAX"
         raise _Refusal(Refusal.TOO_MANY_DESTINATIONS, detail)
@@ -96,7 +100,7 @@ def _update(shard: Shard, command: Control) -> Answer:
 
 def _warned(answer: Answer, destination: Destination) -> Answer:
     """The answer, and what the operator may not have meant."""
-    told = warnings(destination.settings)
+    told = level_warnings(destination.levels)
     return {**answer, "warnings": told} if told else answer
 
 
@@ -301,8 +305,49 @@ def _end_inactive(shard: Shard) -> int:
 def _find(shard: Shard, command: Control) -> Destination:
     destination = shard.destinations.get(command.address)
     if destination is None:
-        raise _Refusal(Refusal.NO_SUCH_DESTINATION, command.address)
+        alias = command.address in shard.aliases
+        raise _Refusal(Refusal.NO_SUCH_DESTINATION, _stands_for(shard, command.address) if alias else command.address)
     return destination
+
+
+def _stands_for(shard: Shard, address: str) -> str:
+    return f"{address} is an alias of {shard.aliases[address].target}"
+
+
+def _alias(shard: Shard, command: Control) -> Answer:
+    """Made, or changed where it is named."""
+    address, arguments, known = command.address, command.arguments, shard.aliases.get(command.address)
+    creates = command.verb == "create_alias"
+    if not is_valid(address) or is_reserved(address) or is_temporary(address):
+        raise _Refusal(Refusal.INVALID_DESTINATION, address)
+    if creates and address in shard.destinations:
+        raise _Refusal(Refusal.DESTINATION_EXISTS, address)
+    if creates and known is not None:
+        raise _Refusal(Refusal.DESTINATION_EXISTS, _stands_for(shard, address))
+    if not creates and known is None:
+        raise _Refusal(Refusal.NO_SUCH_DESTINATION, f"{address} is no alias")
+    if creates and len(shard.aliases) >= shard.limits.aliases_max:
+        raise _Refusal(Refusal.TOO_MANY_DESTINATIONS, f"there are {len(shard.aliases)} aliases; delete some that nobody uses")
+    wrong = alias_problem(arguments) or ("name the target" if creates and "target" not in arguments else "")
+    if wrong:
+        raise _Refusal(Refusal.INVALID_SETTING, wrong)
+    alias = Alias(**arguments) if known is None else replace(known, **arguments)
+    if wrong := why_not_alias(shard, address, alias):
+        raise _Refusal(Refusal.INVALID_SETTING, wrong)
+    shard.aliases[address] = alias
+    definition = alias.definition(address)
+    shard.batch.definitions.append(definition)
+    told = level_warnings(alias.levels)
+    return asdict(definition) | ({"warnings": told} if told else {})
+
+
+def _delete_alias(shard: Shard, command: Control) -> Answer:
+    """Its target, and who consumes from that, stay."""
+    alias = shard.aliases.pop(command.address, None)
+    if alias is None:
+        raise _Refusal(Refusal.NO_SUCH_DESTINATION, f"{command.address} is no alias")
+    shard.batch.definitions.append(AliasDeleted(command.address))
+    return {"target": alias.target}
 
 
 _VERBS: dict[str, Callable[[Shard, Control], Answer]] = {
@@ -312,6 +357,9 @@ _VERBS: dict[str, Callable[[Shard, Control], Answer]] = {
     "resume": _resume,
     "purge": _purge,
     "destroy": _destroy,
+    "create_alias": _alias,
+    "update_alias": _alias,
+    "delete_alias": _delete_alias,
     "expire": _expire,
     "retain": _expire,
     "reap": _reap,

@@ -8,6 +8,7 @@ at a time: a look at two million messages takes its minute beside the traffic an
 from __future__ import annotations
 
 from .address import is_temporary, is_topic
+from .aliases import follow
 from .browser import Browser, Doing
 from .commands import Browse, PageLoaded
 from .cursor import Cursor
@@ -34,6 +35,7 @@ def browse(shard: Shard, command: Browse) -> None:
     peer = shard.peers.get(command.peer)
     if peer is None:
         return  # as attach
+    follow(shard, command)
     refusal = _why_not(shard, peer, command)
     if refusal is not None:
         shard.batch.outputs.append(Refused(command.peer, command.token, refusal, command.address, command.link))

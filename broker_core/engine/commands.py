@@ -238,7 +238,7 @@ class Control:
 
     request: int
     verb: str
-    """create, update, pause, resume, purge, destroy, expire, reap, retain, ledger: see engine.administration."""
+    """create, update, pause, resume, purge, destroy, create_alias, update_alias, delete_alias, expire, reap, retain, ledger: see engine.administration."""
     address: str = ""
     arguments: dict[str, Any] = field(default_factory=dict)
     deadline: int = 0

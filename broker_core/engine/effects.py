@@ -147,7 +147,23 @@ class SegmentClosed:
     lanes: dict[tuple[int, int], tuple[int, int]]
 
 
-Definition = DestinationDefined | DestinationDestroyed | SubscriptionDefined | SubscriptionDestroyed | SegmentClosed
+@dataclass(slots=True)
+class AliasDefined:
+    """Insert or replace: see engine.aliases.Alias."""
+
+    address: str
+    target: str
+    default_reliability: str
+    maximum_reliability: str
+    reliability_override: bool
+
+
+@dataclass(slots=True)
+class AliasDeleted:
+    address: str
+
+
+Definition = DestinationDefined | DestinationDestroyed | SubscriptionDefined | SubscriptionDestroyed | SegmentClosed | AliasDefined | AliasDeleted
 
 
 @dataclass(slots=True)

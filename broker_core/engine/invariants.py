@@ -41,6 +41,7 @@ def check(engine: Engine) -> None:
     memory += sum(browser.octets for browser in shard.browsing.browsers.values())
     waiting = _waiting(shard)
     owned = 0
+    assert shard.aliases.keys().isdisjoint(shard.destinations), "a name is a destination's and an alias's"
     for destination in shard.destinations.values():
         assert shard.numbered.get(destination.number) is destination, f"{destination.address} is not the destination of its number"
         check_temporary(shard, destination)

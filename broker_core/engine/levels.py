@@ -62,9 +62,8 @@ def contradiction(settings: Settings) -> str:
     return ""
 
 
-def warnings(settings: Settings) -> list[str]:
+def level_warnings(levels: Levels | None) -> list[str]:
     """What may lose messages that their producers believe to be safe (item 118)."""
-    levels = levels_of(settings)
     if levels is None or not levels.resets or levels.default is None or levels.default >= Reliability.RELIABLE:
         return []
     return [f"persistent messages get level {LEVEL_NAMES[levels.default]} here: they are lost when the broker stops"]

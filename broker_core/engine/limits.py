@@ -40,6 +40,8 @@ class Limits:
     auto_create: bool = True
     destinations_max: int = 50_000
     """Of all kinds together; clients and operators create no more. One in use takes about 4 KiB: 200 MiB for all."""
+    aliases_max: int = 1_000
+    """Names that stand for other destinations. When one is changed all are looked at: a millisecond."""
     subscriptions_max: int = 50_000
     """Of all topics together, durable or not. One takes about 1.6 KiB and 1.9 KiB more for each lane of its topic: 270 MiB for all where two lanes
     are in use."""

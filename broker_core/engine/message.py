@@ -90,14 +90,14 @@ class Header:
 
     def at(self, level: Reliability) -> Header:
         """The same header at another level, which consumers are told; for messages that were just sent. Made once for all that share it."""
-        if level == self.reliability:
+        if level == self.reliability and self.stated:
             return self
         if self.others is None:
             self.others = {}
         other = self.others.get(level)
         if other is None:
             told = f'{{"reliability":"{LEVEL_NAMES[level]}"}}'
-            other = self.others[level] = replace(self, reliability=level, annotations=told, twin=None, others=None)
+            other = self.others[level] = replace(self, reliability=level, stated=True, annotations=told, twin=None, others=None)
         return other
 
 

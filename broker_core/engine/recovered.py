@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from .effects import Checkpoint, DestinationDefined, SegmentClosed, SubscriptionDefined
+from .effects import AliasDefined, Checkpoint, DestinationDefined, SegmentClosed, SubscriptionDefined
 
 
 @dataclass(slots=True)
@@ -35,6 +35,7 @@ class Recovered:
     ledger: list[LedgerRow] = field(default_factory=list)
     destinations: list[DestinationDefined] = field(default_factory=list)
     subscriptions: list[SubscriptionDefined] = field(default_factory=list)
+    aliases: list[AliasDefined] = field(default_factory=list)
     segments: list[SegmentClosed] = field(default_factory=list)
     """Closed segments that still exist, oldest first."""
     open_segment: int = 1

@@ -3,6 +3,7 @@ are this one path."""
 
 from __future__ import annotations
 
+from .aliases import Alias
 from .accounting import correct_octets, forget_failures_within
 from .address import DEAD_MESSAGE_QUEUE
 from .capacity import follow_limits
@@ -68,6 +69,8 @@ def _define(shard: Shard, found: Recovered) -> None:
         destination = Destination(row.destination, row.address, row.created_at, row.automatic, settings)
         destination.state = row.state
         shard.destinations[row.address] = shard.numbered[row.destination] = destination
+    for one in found.aliases:
+        shard.aliases[one.address] = Alias(one.target, one.default_reliability, one.maximum_reliability, one.reliability_override)
     for entry in sorted(found.subscriptions, key=lambda entry: not entry.pattern):  # wildcard subscriptions first, then their members
         _define_subscription(shard, entry)
     shard.last_destination, shard.last_subscription = found.last_destination, found.last_subscription

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from .accounting import discard_body
 from .capacity import admit, bound_life, entered, why_not_taken
+from .aliases import redirect
 from .commands import Direction, Request, Send, TakeOver
 from .dead import refuse
 from .destination import Destination
@@ -24,9 +25,9 @@ NOBODY = 0
 def send(shard: Shard, command: Send) -> None:
     destination = shard.destinations.get(command.address)
     if destination is None or destination.state & Direction.PRODUCERS or destination.is_reserved or destination.levels is not None:
-        refusal = why_not(shard, command)
+        refusal, detail = why_not_send(shard, command)
         if refusal is not None:
-            shard.batch.outputs.append(Refused(command.peer, command.token, refusal, particulars(shard, command, refusal)))
+            shard.batch.outputs.append(Refused(command.peer, command.token, refusal, detail))
             drop(shard, command, refusal)
             return
         destination = obtain(shard, command.peer, command.address)
@@ -59,12 +60,14 @@ def take_over(shard: Shard, command: TakeOver) -> None:
     batch.taken.append(command.entry)
     batch.synchronous = True
     send = Send(NOBODY, None, command.address, message)
-    refusal = Refusal.MESSAGE_TOO_LARGE if message.size - len(message.header.octets) > shard.limits.message_octets_max else why_not(shard, send)
+    too_large = message.size - len(message.header.octets) > shard.limits.message_octets_max
+    refusal = Refusal.MESSAGE_TOO_LARGE if too_large else why_not_send(shard, send)[0]
     if refusal is not None:
         refuse(shard, command.address, message, refusal, command.sent_at)
         return
     recognize(shard, (message,))
-    destination = obtain(shard, NOBODY, command.address)
+    destination = obtain(shard, NOBODY, send.address)
+    reset(destination, message)
     if destination.capacity is not None:
         refusal = why_not_taken(shard, destination, send)
         if refusal is not None:
@@ -92,6 +95,16 @@ def drop(shard: Shard, send: Send, refusal: Refusal) -> None:
     discard_body(shard, send.message)
     if refusal is Refusal.TEMPORARY_DESTINATION_GONE:
         shard.sends_to_the_gone += 1
+
+
+def why_not_send(shard: Shard, send: Send) -> tuple[Refusal | None, str]:
+    """Why the message, which has just come, may not be sent there, and the particulars. One that was sent to an alias goes to its target from now on."""
+    if send.address in shard.aliases:
+        refusal, detail = redirect(shard, send)
+        if refusal is not None:
+            return refusal, detail
+    refusal = why_not(shard, send)
+    return refusal, "" if refusal is None else particulars(shard, send, refusal)
 
 
 def why_not(shard: Shard, send: Send) -> Refusal | None:

@@ -22,6 +22,7 @@ from .subscription import Subscription
 from .wildcard import Matches
 
 if TYPE_CHECKING:
+    from .aliases import Alias
     from .expiring import Run
     from .fan_out import FanOut, Reminder
     from .paging import Shares
@@ -170,6 +171,7 @@ class Shard:
     __slots__ = (
         "accepted",
         "accepted_before",
+        "aliases",
         "batch",
         "blocked",
         "bodies",
@@ -256,6 +258,8 @@ class Shard:
         self.last_destination = self.last_subscription = self.last_temporary = self.last_volatile = 0
         self.destinations: dict[str, Destination] = {}
         """By address."""
+        self.aliases: dict[str, Alias] = {}
+        """By address: no destination has it."""
         self.numbered: dict[int, Destination] = {}
         self.subscriptions: dict[int, Subscription] = {}
         self.peers: dict[int, Peer] = {}

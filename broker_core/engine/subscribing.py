@@ -8,6 +8,7 @@ from typing import Any
 from . import browsing
 from .accounting import empty, give_back_octets
 from .address import is_temporary, is_topic
+from .aliases import follow
 from .commands import Attach, Detach, Unsubscribe
 from .destination import Destination
 from .dispatch import settle_presettled
@@ -37,6 +38,7 @@ def attach(shard: Shard, command: Attach) -> None:
     peer = shard.peers.get(command.peer)
     if peer is None:
         return  # it was lost while this waited behind a large body: there is nobody to deliver to, and nobody to tell
+    follow(shard, command)
     refusal, detail = _why_not_attach(shard, peer, command)
     if refusal is not None:
         forget_unused(shard, command.address)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from .aliases import redirect
 from .accounting import discard_body
 from .address import is_temporary
 from .commit_capacity import Room
@@ -18,7 +19,7 @@ from .link import Peer, Transaction
 from .message import Message
 from .placing import obtain
 from .refusal import Refusal
-from .sending import accept, drop, particulars, reset, why_not
+from .sending import accept, drop, particulars, reset, why_not, why_not_send
 from .settlement import acknowledge, answer, feed, give_back, give_up, unreserve
 from .settlement import settle as settle_deliveries
 from .shard import Shard
@@ -63,7 +64,7 @@ def _send(shard: Shard, transaction: Transaction, command: Transacted, send: Sen
             discard_body(shard, send.message)
             _refuse_part(shard, transaction, command, refusal, send.reply_to)
             return
-    refusal = why_not(shard, send)
+    refusal, detail = why_not_send(shard, send)
     if refusal is Refusal.TEMPORARY_DESTINATION_GONE:
         drop(shard, send, refusal)  # whoever waited for it is gone: no reason to undo what the rest of the transaction does
         _confirm(shard, command)
@@ -73,7 +74,7 @@ def _send(shard: Shard, transaction: Transaction, command: Transacted, send: Sen
         refusal = refusal or Refusal.TRANSACTION_TOO_LARGE
     if refusal is not None:
         discard_body(shard, send.message)
-        _refuse_part(shard, transaction, command, refusal, particulars(shard, send, refusal))
+        _refuse_part(shard, transaction, command, refusal, detail or send.address)
         return
     send.message.accepted_at = shard.now  # a delay counts from the send, not from the commit (JMS 2.0, 7.9)
     transaction.sends.append(send)
@@ -165,6 +166,12 @@ def _why_not_commit(shard: Shard, peer: Peer, transaction: Transaction, room: Ro
         return Refusal.TRANSACTION_TIMED_OUT, ""
     if transaction.refusal is not None:
         return transaction.refusal, ""
+    if shard.aliases:  # made since; those that were there when a message came have been followed then
+        for send in transaction.sends:
+            if send.address in shard.aliases:
+                refusal, detail = redirect(shard, send)
+                if refusal is not None:
+                    return refusal, detail
     new = leveled = 0
     limited = False
     for address, send in {send.address: send for send in transaction.sends}.items():

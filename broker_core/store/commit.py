@@ -16,6 +16,8 @@ from broker_core.engine.effects import (
     Commit,
     Copy,
     Definition,
+    AliasDefined,
+    AliasDeleted,
     DestinationDefined,
     DestinationDestroyed,
     SegmentClosed,
@@ -192,7 +194,7 @@ class CommitBuilder:
             b"shared=excluded.shared,selector=excluded.selector,no_local=excluded.no_local,account=excluded.account,pattern=excluded.pattern"
         )
 
-    def _define(self, definition: DestinationDefined | DestinationDestroyed | SegmentClosed) -> list[bytes]:
+    def _define(self, definition: DestinationDefined | DestinationDestroyed | SegmentClosed | AliasDefined | AliasDeleted) -> list[bytes]:
         shard = self._shard
         if isinstance(definition, DestinationDefined):
             return [
@@ -207,6 +209,18 @@ class CommitBuilder:
         if isinstance(definition, DestinationDestroyed):
             where = f"SET destroyed_at = clock_timestamp() WHERE shard = {shard} AND destination = {definition.destination}"
             return [f"UPDATE surety.destination {where}".encode(), f"UPDATE surety.subscription {where}".encode()]
+        if isinstance(definition, AliasDefined):
+            return [
+                b"INSERT INTO surety.alias(shard,address,target,default_reliability,maximum_reliability,reliability_override)VALUES(%d,%b,%b,%b,%b,%b)"
+                b"ON CONFLICT(shard,address)DO UPDATE SET target=excluded.target,default_reliability=excluded.default_reliability,"
+                b"maximum_reliability=excluded.maximum_reliability,reliability_override=excluded.reliability_override"
+                % (
+                    shard, literal(definition.address), literal(definition.target), literal(definition.default_reliability),
+                    literal(definition.maximum_reliability), _boolean(definition.reliability_override),
+                )
+            ]  # fmt: skip
+        if isinstance(definition, AliasDeleted):
+            return [b"DELETE FROM surety.alias WHERE shard = %d AND address = %b" % (shard, literal(definition.address))]
         return [self._close(definition)]
 
     def _close(self, closed: SegmentClosed) -> bytes:

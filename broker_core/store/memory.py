@@ -16,6 +16,8 @@ from broker_core.engine.effects import (
     Commit,
     Copy,
     Definition,
+    AliasDefined,
+    AliasDeleted,
     DestinationDefined,
     DestinationDestroyed,
     SegmentClosed,
@@ -192,6 +194,10 @@ class MemoryStore:
             known = tables.subscriptions.get(definition.subscription)
             journal.put(tables.subscriptions, definition.subscription, replace(definition, idle_since=known.idle_since if known else 0))
             journal.change(tables, "last_subscription", max(tables.last_subscription, definition.subscription))
+        elif isinstance(definition, AliasDefined):
+            journal.put(tables.aliases, definition.address, replace(definition))
+        elif isinstance(definition, AliasDeleted):
+            journal.remove(tables.aliases, definition.address)
         elif isinstance(definition, SubscriptionDestroyed):
             journal.remove(tables.subscriptions, definition.subscription)
         else:

@@ -87,6 +87,9 @@ SELECT destination, octets, accepted, settled, dead, expired, redelivered FROM s
 SELECT destination, address, created_at, automatic, state, settings FROM surety.destination
 WHERE shard = %(shard)s AND destroyed_at IS NULL ORDER BY destination
 
+-- name: aliases_read
+SELECT address, target, default_reliability, maximum_reliability, reliability_override FROM surety.alias WHERE shard = %(shard)s ORDER BY address COLLATE "C"
+
 -- name: subscriptions_read
 SELECT subscription, destination, name, client_id, shared, selector, no_local, account, idle_since, pattern
 FROM surety.subscription WHERE shard = %(shard)s AND destroyed_at IS NULL ORDER BY subscription

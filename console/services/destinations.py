@@ -18,6 +18,20 @@ def update(actor: Actor, address: str, settings: Mapping[str, Any]) -> Outcome:
     return ask(actor, MANAGE_DESTINATION, "update", address, settings)
 
 
+def create_alias(actor: Actor, address: str, target: str, settings: Mapping[str, Any] | None = None) -> Outcome:
+    """A name that stands for another destination, or for another alias."""
+    return ask(actor, MANAGE_DESTINATION, "create_alias", address, {"target": target, **(settings or {})})
+
+
+def update_alias(actor: Actor, address: str, settings: Mapping[str, Any]) -> Outcome:
+    return ask(actor, MANAGE_DESTINATION, "update_alias", address, settings)
+
+
+def delete_alias(actor: Actor, address: str) -> Outcome:
+    """What it stood for stays."""
+    return ask(actor, MANAGE_DESTINATION, "delete_alias", address)
+
+
 def pause(actor: Actor, address: str, direction: str) -> Outcome:
     """`direction`: PRODUCERS (nothing comes in), CONSUMERS (nothing goes out) or ALL."""
     return ask(actor, MANAGE_DESTINATION, "pause", address, {"direction": direction})

@@ -25,6 +25,10 @@ def cursor(database):
         ("pause", "queue/a\ud800", {"direction": "ALL"}, "name is not valid"),
         ("pause", "queue/" + "x" * 256, {"direction": "ALL"}, "name is not valid"),
         ("pause", "queue/a", {}, "direction"),
+        ("create_alias", "queue/a", {}, "name the target"),
+        ("create_alias", "queue/a", {"target": "a"}, "target must be the address"),
+        ("update_alias", "queue/a", {}, "names what is to change"),
+        ("delete_alias", "queue/a", {"target": "queue/b"}, "takes no arguments"),
         ("pause", "queue/a", {"direction": "SIDEWAYS"}, "PRODUCERS"),
         ("pause", "queue/mq.sys.dmq", {"direction": "ALL"}, "reserved"),
         ("create", "queue/mq.mine", {}, "reserved"),
@@ -99,6 +103,7 @@ def test_the_engine_understands_every_operators_verb(database):
         ("create", "queue/a", {"redelivery_max": 3}), ("update", "queue/a", {"use_dead": False}), ("pause", "queue/a", {"direction": "ALL"}),
         ("resume", "queue/a", {"direction": "PRODUCERS"}), ("purge", "queue/a", {"depth": 0}), ("destroy", "queue/a", {"depth": 0}),
         ("expire", "", {}), ("reap", "", {}),
+        ("create_alias", "queue/b", {"target": "queue/a"}), ("update_alias", "queue/b", {"maximum_reliability": "express"}), ("delete_alias", "queue/b", {}),
     ]  # fmt: skip
     with psycopg.connect(database) as connection:
         numbers = [control.request(connection.cursor(), verb, address, with_, requested_by="olga") for verb, address, with_ in asked]

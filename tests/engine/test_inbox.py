@@ -213,3 +213,22 @@ def test_who_sends_otherwise_takes_nothing() -> None:
     bench = Bench()
     bench.send("a")
     assert last_commit(bench).taken == []
+
+
+# -- levels and aliases ------------------------------------------------------------------------------------------------------------------
+def test_what_asks_for_more_than_its_destination_takes_is_dead_with_that_reason() -> None:
+    bench = Bench()
+    bench.control("create", QUEUE, maximum_reliability="express")
+    sent(bench, "a")
+    take(bench)
+    assert deaths(bench) == [("a", Refusal.RELIABILITY_EXCEEDED.value)]
+
+
+def test_what_is_sent_to_an_alias_goes_to_its_target_at_the_level_that_it_has_there() -> None:
+    bench = Bench()
+    bench.control("create_alias", "queue/alias", target=QUEUE, default_reliability="express", reliability_override=False)
+    sent(bench, "a", address="queue/alias")
+    take(bench)
+    assert (bench.depth(), bench.attach()) == (1, ["a"])
+    assert "queue/alias" not in bench.engine.shard.destinations
+    assert [message.header.reliability for message in bench.delivered(bench.outputs)] == [EXPRESS]

@@ -19,6 +19,8 @@ REQUESTS = "queue/r"
 ONCE, BRIEF = "queue/o", "queue/n"
 """Where duplicates are detected: for longer than a history lasts; and for so short a time that names come and go."""
 WINDOWS = {ONCE: 86_400_000, TOPIC: 86_400_000, BRIEF: 100}
+ALIAS = "queue/alias"
+"""Of the first of the queues."""
 ADDRESSES = (*QUEUES, REQUESTS, ONCE, BRIEF, DEAD, *DURABLES)
 MODES = ("client-individual", "client-individual", "client", "auto")
 PRIORITIES = (1, 4, 4, 4, 9)
@@ -47,7 +49,7 @@ class Client:
     def _connect(self, term: Term, account: str = "guest", client_id: str = "") -> Session:
         self._sessions += 1
         world, name = self.world, f"{self.name}-{self._sessions}"
-        session = Session(name, term.node, world.auditor, self.random, world.now_ms, world.log, world.looks, account, client_id)
+        session = Session(name, term.node, world.auditor, self.random, world.now_ms, world.log, world.looks, account, client_id, world.said)
         term.wires.append(session.wire)
         return session
 

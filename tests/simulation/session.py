@@ -45,10 +45,11 @@ class Session:
 
     def __init__(
         self, name: str, node: Node, auditor: Auditor, random: Random, now: Callable[[], int], log: Callable[[object], None], looks: Looks,
-        account: str = "guest", client_id: str = "",
+        account: str = "guest", client_id: str = "", said: Callable[[str], str] = str,
     ) -> None:  # fmt: skip
+        """`said`: an address to one that stands for it, or to itself."""
         self.name, self._auditor, self._random, self._now, self._log = name, auditor, random, now, log
-        self._looks, self.client_id = looks, client_id
+        self._looks, self.client_id, self._said = looks, client_id, said
         self.version = random.choice(("1.1", "1.2", "1.2"))
         self.connected = self.closed = False
         self.session = self.told = ""
@@ -125,7 +126,7 @@ class Session:
         return message
 
     def _headers_of(self, message: Known, *, named: bool) -> list[tuple[str, str]]:
-        headers = [("destination", f"/{message.address}"), ("reliability", LEVELS[message.level]), ("priority", str(message.priority))]
+        headers = [("destination", f"/{self._said(message.address)}"), ("reliability", LEVELS[message.level]), ("priority", str(message.priority))]
         headers += [("content-length", str(len(message.body))), ("colour", message.colour)]
         if message.group:
             headers.append(("JMSXGroupID", message.group))
@@ -165,7 +166,7 @@ class Session:
         name = str(self._receipt)
         credit = prefetch if mode != "auto" else 1 << 30
         self.subscriptions[name] = Subscription(f"{self.name}/{name}", self.full(address), mode, credit, durable, selector, SELECTORS[selector])
-        headers = [("id", name), ("destination", f"/{address}"), ("ack", mode), ("prefetch-count", str(prefetch))]
+        headers = [("id", name), ("destination", f"/{self._said(address)}"), ("ack", mode), ("prefetch-count", str(prefetch))]
         if durable:
             headers += [("durable-subscription-name", durable), ("shared", "true")]
         if durable and DURABLES[durable]:
@@ -200,7 +201,7 @@ class Session:
         self.looks[name] = self._looks.begin(f"{self.name}/{name}", address, self._now())
         mode = self._random.choice(("auto", "client"))
         self._log(("look", name, address))
-        self._say("SUBSCRIBE", [("id", name), ("destination", f"/{address}"), ("ack", mode), ("browser", "true")])
+        self._say("SUBSCRIBE", [("id", name), ("destination", f"/{self._said(address)}"), ("ack", mode), ("browser", "true")])
 
     def look_away(self, name: str) -> None:
         """Copies may still be on their way."""

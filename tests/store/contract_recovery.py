@@ -6,7 +6,17 @@ from dataclasses import replace
 
 import pytest
 
-from broker_core.engine.effects import Checkpoint, DestinationDefined, DestinationDestroyed, Outcome, SegmentClosed, SubscriptionDefined, SubscriptionDestroyed
+from broker_core.engine.effects import (
+    AliasDefined,
+    AliasDeleted,
+    Checkpoint,
+    DestinationDefined,
+    DestinationDestroyed,
+    Outcome,
+    SegmentClosed,
+    SubscriptionDefined,
+    SubscriptionDestroyed,
+)
 from broker_core.engine.reads import RETAINED
 from broker_core.engine.recovered import Recovered
 from broker_core.engine.upkeep import CompactSegment, SweepRetained
@@ -82,6 +92,15 @@ class RecoveryContract:
         assert found.blocks == [(1, 4, 1, b"\1")]
         assert found.failures == [(2, 0, 8, 1)]
         assert sorted(found.counters) == [(1, 100, 5, 4, 3, 2, 1), (2, 0, 9, 9, 0, 0, 0)]
+
+    async def test_aliases_are_replaced_and_deleted(self, rig: Rig) -> None:
+        store = await rig.open()
+        await store.recover()
+        first, second = AliasDefined("queue/b'", "queue/1", "inherit", "assured", True), AliasDefined("queue/a", "queue/b'", "inherit", "inherit", True)
+        await store.commit(commit(1, definitions=[first, second, AliasDefined("topic/t", "topic/u", "express", "express", False)]))
+        changed = AliasDefined("queue/b'", 'queue/"2" ü', "express", "reliable", False)
+        await store.commit(commit(2, definitions=[changed, AliasDeleted("topic/t"), AliasDeleted("topic/none")]))
+        assert (await (await rig.open()).recover()).aliases == [second, changed]
 
     async def test_definitions_are_replaced_and_destroyed_and_numbers_are_remembered(self, rig: Rig) -> None:
         store = await rig.open()

@@ -147,6 +147,16 @@ CREATE TABLE surety.destination (
     PRIMARY KEY (shard, destination)
 );
 CREATE UNIQUE INDEX destination_address ON surety.destination (shard, address) WHERE destroyed_at IS NULL;
+-- Names that stand for other destinations. `inherit`: the target has the say.
+CREATE TABLE surety.alias (
+    shard int2,
+    address text,
+    target text NOT NULL,
+    default_reliability text NOT NULL,
+    maximum_reliability text NOT NULL,
+    reliability_override boolean NOT NULL,
+    PRIMARY KEY (shard, address)
+);
 -- A wildcard subscription has its pattern and destination 0; its members, one a topic, have the same client and name.
 CREATE TABLE surety.subscription (
     shard int2,

@@ -6,7 +6,23 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from tests.simulation import term
-from . import browsers, consumers, delays, durability, full, inbox, names, redelivery, selectors, storage, subscriptions, temporaries, topics, transacting
+from . import (
+    aliases,
+    browsers,
+    consumers,
+    delays,
+    durability,
+    full,
+    inbox,
+    names,
+    redelivery,
+    selectors,
+    storage,
+    subscriptions,
+    temporaries,
+    topics,
+    transacting,
+)
 from .plant import Bug, Plant
 
 __all__ = ["BUGS", "Bug", "planted"]
@@ -26,6 +42,7 @@ BUGS: tuple[Bug, ...] = (
     *names.BUGS,
     *inbox.BUGS,
     *full.BUGS,
+    *aliases.BUGS,
 )
 
 
