@@ -125,7 +125,8 @@ def _restore_checkpoint(shard: Shard, found: Recovered) -> None:
 
 
 def _replay(shard: Shard, row: LedgerRow) -> None:
-    shard.commit_number, shard.sequence, shard.now = row.number, row.sequence, max(shard.now, row.at)
+    # A restored checkpoint's sequence is ahead: what the broker gave out after the backup is not given again.
+    shard.commit_number, shard.sequence, shard.now = row.number, max(shard.sequence, row.sequence), max(shard.now, row.at)
     for number, index, first, last in row.accepted:
         if lane := _lane(shard, number, index):
             lane.tail = max(lane.tail, last + 1)

@@ -11,14 +11,15 @@ from typing import IO
 
 from broker_core.config import BrokerConfig
 
-from .refusal import CannotStart
+from .refusal import AlreadyRuns, CannotStart
 
 LEFTOVER_SECONDS_MAX = 20
 """What a killed supervisor left is dying already; PostgreSQL may need a moment to write what it holds."""
 
 
 def take_home(home: Path) -> IO[str]:
-    """Make the folders and lock them for this process; the lock lasts as long as the returned file is open. Raises CannotStart."""
+    """Make the folders and lock them for this process; the lock lasts as long as the returned file is open. Raises CannotStart,
+    AlreadyRuns."""
     try:
         if not home.exists():
             home.mkdir(parents=True)
@@ -34,7 +35,7 @@ def take_home(home: Path) -> IO[str]:
         lock.seek(0)
         holder = lock.read().strip()
         lock.close()
-        raise CannotStart(f"The service already runs on {home} (process {holder or 'unknown'}).") from None
+        raise AlreadyRuns(f"The service already runs on {home} (process {holder or 'unknown'}).") from None
     lock.truncate(0)
     lock.write(f"{os.getpid()}\n")
     lock.flush()

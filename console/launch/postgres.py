@@ -89,10 +89,7 @@ class EmbeddedPostgres:
 
     def _find_programs(self) -> Path:
         """The folder of initdb and postgres: that of the package, or a copy if PostgreSQL's account cannot enter it."""
-        spec = importlib.util.find_spec(PACKAGE.replace("-", "_"))
-        if spec is None or spec.origin is None:
-            raise CannotStart(f"The package {PACKAGE}, which carries PostgreSQL, is not installed: install it or set DATABASE_URL.")
-        package = Path(spec.origin).parent
+        package = _package()
         libraries = package.with_name(f"{package.name}.libs")
         if can_enter(self.account, package / PROGRAMS) and (not libraries.exists() or can_enter(self.account, libraries)):
             return package / PROGRAMS
@@ -161,6 +158,18 @@ class EmbeddedPostgres:
         said = done.stdout.decode(errors="replace")
         if done.returncode != 0 or "ERROR:" in said:  # single-user mode goes on after an error and returns 0
             raise CannotStart(f"PostgreSQL's {program} failed: {said.strip()}")
+
+
+def client_programs() -> Path:
+    """The folder of pg_dump, pg_restore and psql, for our own account. Raises CannotStart."""
+    return _package() / PROGRAMS
+
+
+def _package() -> Path:
+    spec = importlib.util.find_spec(PACKAGE.replace("-", "_"))
+    if spec is None or spec.origin is None:
+        raise CannotStart(f"The package {PACKAGE}, which carries PostgreSQL, is not installed: install it or set DATABASE_URL.")
+    return Path(spec.origin).parent
 
 
 def _memory_octets() -> int:

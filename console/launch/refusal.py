@@ -1,5 +1,9 @@
-"""Why the service does not start. The message is one sentence for whoever typed the command."""
+"""Why a command refuses to start: one sentence for the person at the terminal."""
 
 
 class CannotStart(Exception):
-    """Something must be changed before the service can start; nothing was started, or everything was stopped again."""
+    """The message says what is wrong and what to do about it."""
+
+
+class AlreadyRuns(CannotStart):
+    """The service runs on this home."""

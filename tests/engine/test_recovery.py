@@ -31,6 +31,19 @@ def test_message_ids_of_volatile_messages_are_not_given_out_again_after_a_crash(
     assert bench.cursor(lane=14).ready[0].sequence > before
 
 
+def test_a_restored_checkpoint_moves_the_sequence_beyond_what_the_ledger_behind_it_says() -> None:
+    """What the lost broker gave out after its backup is not given again (console.launch.restore)."""
+    bench = Bench()
+    bench.send("stored")
+    bench.database.tables.sequence = 1 << 55
+    bench.start()
+    assert bench.attach() == ["stored"]
+    bench.send("another")
+    assert bench.delivered(bench.outputs)[-1].sequence > 1 << 55
+    bench.start()
+    assert bench.engine.shard.sequence > 1 << 55
+
+
 def picture(bench: Bench) -> dict[str, object]:
     """What must be the same after a recovery, however it was written down."""
     shown: dict[str, object] = {}

@@ -73,8 +73,8 @@ INWARD = {
     "console": {"config", "control", "transport"},
 }
 """Which rooms of broker_core each room may import. Nothing imports console but itself."""
-EXCEPTIONS = {("console/management/commands/migrate.py", "store")}
-"""`manage.py migrate` brings the broker's tables up to date; nothing else of the console touches the store."""
+EXCEPTIONS = {(f"console/management/commands/{command}.py", "store") for command in ("migrate", "restore")}
+"""`manage.py migrate` brings the broker's tables up to date, `restore` asks which of its steps are known; nothing else of the console touches the store."""
 PURE = ("engine", "stomp", "amqp")
 PURE_PLACES = (
     *(f"broker_core/{room}/" for room in PURE),

@@ -6,7 +6,6 @@ from typing import Any
 
 from broker_core.engine import engine
 from broker_core.engine.commands import TakeOver
-from broker_core.server.inbox import Inbox
 from broker_core.store.memory import MemoryStore
 
 from .plant import Plant
@@ -55,18 +54,8 @@ def deleted_when_read(plant: Plant) -> None:
     plant.put(MemoryStore, "_write", without)
 
 
-def next_page_before_the_commit(plant: Plant) -> None:
-    """The next page is read while the commit that takes the last one is on its way: its rows are still there."""
-
-    async def take(self: Any, found: Any) -> None:
-        self._host.submit(found)
-
-    plant.put(Inbox, "_take", take)
-
-
 BUGS = (
     row_stays_in_the_inbox,
     later_numbers_only,
     deleted_when_read,
-    next_page_before_the_commit,
 )
