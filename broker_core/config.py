@@ -132,6 +132,13 @@ class BrokerConfig:
     """Octets of the sends of one transaction. Those of all together take at most body_memory_octets_max."""
     transaction_ms_max: int = _number(300_000, 1_000, 86_400_000)
     """A transaction that lasts longer is rolled back: what it acknowledged is kept from all others meanwhile."""
+    prepared_max: int = _number(1_000, 1, 10_000)
+    """Branches of distributed transactions that are prepared, or were ended by hand and are not forgotten; they outlive connections and nodes."""
+    account_prepared_max: int = _number(250, 1, 10_000)
+    """Those of one account: four accounts may do so before prepared_max is reached."""
+    prepared_octets_max: int = _number(64 * MIB, KIB, 64 * GIB)
+    """Octets in memory, and read at a start, of what prepared branches send and of the headers of what they acknowledge; one account may have half of
+    them."""
 
     # -- redelivery -----------------------------------------------------------------------------------------------------------------
     redelivery_max: int = _number(10, -1, 10_000)

@@ -125,6 +125,13 @@ def _nothing(arguments: Mapping[str, Any]) -> str:
     return "this takes no arguments" if arguments else ""
 
 
+def _branch(arguments: Mapping[str, Any]) -> str:
+    branch = arguments.get("branch")
+    if set(arguments) == {"branch"} and type(branch) is int and 0 < branch <= DEPTH_MAX:
+        return ""
+    return "name the branch: its number in surety.prepared, a whole number"
+
+
 def _numbers(arguments: Mapping[str, Any]) -> str:
     for name, value in arguments.items():
         if type(value) is not int or not 0 <= value <= DEPTH_MAX:
@@ -142,12 +149,16 @@ VERBS: Mapping[str, Form] = {
     "resume": Form(addressed=True, problem=_direction, reserved=False),
     "purge": Form(addressed=True, problem=_depth),
     "destroy": Form(addressed=True, problem=_depth, reserved=False),
+    "commit": Form(addressed=False, problem=_branch),
+    "rollback": Form(addressed=False, problem=_branch),
+    "forget": Form(addressed=False, problem=_branch),
     "expire": Form(addressed=False, problem=_numbers),
     "reap": Form(addressed=False, problem=_numbers),
     "ledger": Form(addressed=False, problem=_numbers),
     "retain": Form(addressed=False, problem=_numbers),
 }
-"""The first six are operators' verbs, the rest the scheduler's."""
+"""The first nine are operators' verbs: six of destinations, three of prepared branches of distributed transactions, to end one by hand and to forget
+that one was ended so. The rest are the scheduler's."""
 
 
 # -- requests -----------------------------------------------------------------------------------------------------------------------

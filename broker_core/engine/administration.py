@@ -25,6 +25,7 @@ from .matching import part, topic_destroyed
 from .levels import level_warnings
 from .message import VOLATILE, Message
 from .placing import create, define, why_no_members
+from .prepared import HANDS, resolve_by_hand
 from .refusal import Refusal
 from .registering import count_selector, forget
 from .scanning import abandon, leave
@@ -261,6 +262,18 @@ def _take_away(shard: Shard, member: Subscription) -> None:
     member.links = {}
 
 
+def _resolve(shard: Shard, command: Control) -> Answer:
+    """A prepared branch whose transaction manager does not come back, ended by hand; or an outcome of that kind forgotten."""
+    number = command.arguments.get("branch")
+    branch = shard.branches.numbered.get(number) if isinstance(number, int) else None
+    if branch is None:
+        raise _Refusal(Refusal.XAER_NOTA, f"there is no prepared branch {number}")
+    refusal, detail = resolve_by_hand(shard, branch, HANDS[command.verb])
+    if refusal is not None:
+        raise _Refusal(refusal, detail)
+    return {"branch": branch.number, "xid": branch.xid, "account": branch.account, "state": branch.state.name}
+
+
 def _expire(shard: Shard, command: Control) -> Answer:
     """Expired messages of every destination; in the dead message queue the end of the retention is an expiration like others (`retain`)."""
     sweep_expired(shard)
@@ -360,6 +373,9 @@ _VERBS: dict[str, Callable[[Shard, Control], Answer]] = {
     "create_alias": _alias,
     "update_alias": _alias,
     "delete_alias": _delete_alias,
+    "commit": _resolve,
+    "rollback": _resolve,
+    "forget": _resolve,
     "expire": _expire,
     "retain": _expire,
     "reap": _reap,

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from enum import IntEnum
+from enum import Enum, IntEnum
 from typing import Any
 
+from .branch import State
 from .effects import Outcome
-from .message import Message
+from .message import Header, Message
 from .subscription import EVERYTHING, Filter
 
 
@@ -193,6 +194,57 @@ class End:
     token: Any = None
 
 
+class Verb(Enum):
+    """What a transaction manager says of a branch (X/Open XA)."""
+
+    END = "end"
+    SUSPEND = "suspend"
+    """Ended for now: TMSUSPEND."""
+    FAIL = "fail"
+    """Ended, and to be rolled back: TMFAIL."""
+    PREPARE = "prepare"
+    COMMIT = "commit"
+    """What is prepared."""
+    COMMIT_ONE = "commit in one phase"
+    ROLL_BACK = "roll back"
+    FORGET = "forget"
+
+
+@dataclass(slots=True)
+class BeginBranch:
+    """A branch of a distributed transaction, or more work for one of this peer's that was ended."""
+
+    peer: int
+    transaction: bytes
+    """What the work on it will call it."""
+    xid: str
+    """Canonical (engine.xid)."""
+    again: State | None = None
+    """ENDED: join it; SUSPENDED: resume it; None: it is new."""
+    timeout: int = 0
+    """Ms after which it is rolled back unless it is prepared; 0: as long as any transaction may take, which is the most."""
+    token: Any = None
+
+
+@dataclass(slots=True)
+class EndBranch:
+    peer: int
+    xid: str
+    verb: Verb
+    token: Any = None
+
+
+@dataclass(slots=True)
+class ListBranches:
+    """Send the account's branches that are prepared or heuristically ended, those after this xid, to an address: a line for each (XA's recover)."""
+
+    peer: int
+    address: str
+    header: Header
+    after: str = ""
+    token: Any = None
+
+
 @dataclass(slots=True)
 class Detach:
     peer: int
@@ -238,7 +290,8 @@ class Control:
 
     request: int
     verb: str
-    """create, update, pause, resume, purge, destroy, create_alias, update_alias, delete_alias, expire, reap, retain, ledger: see engine.administration."""
+    """create, update, pause, resume, purge, destroy, create_alias, update_alias, delete_alias, commit, rollback, forget, expire, reap, retain, ledger: see
+    engine.administration."""
     address: str = ""
     arguments: dict[str, Any] = field(default_factory=dict)
     deadline: int = 0
@@ -257,5 +310,5 @@ def send_of(command: object) -> Send | None:
 
 Command = (
     Open | Stop | Start | Sync | PeerLost | Send | Request | TakeOver | CreateTemporary | Attach | Browse | Unsubscribe | Grant | Settle | Begin | Transacted
-    | End | Detach | PageLoaded | SegmentDropped | SegmentCompacted | Control
+    | End | BeginBranch | EndBranch | ListBranches | Detach | PageLoaded | SegmentDropped | SegmentCompacted | Control
 )  # fmt: skip

@@ -179,6 +179,23 @@ class Copy:
 
 
 @dataclass(slots=True)
+class PreparedBranch:
+    """What must outlive the node of a branch that is prepared (R13). `state` is engine.branch.State; of one that was ended by hand only that is left."""
+
+    branch: int
+    xid: str
+    account: str
+    prepared_at: int
+    state: int
+    octets: int = 0
+    """Of the sends, large bodies included."""
+    sends: list[tuple[str, Message]] = field(default_factory=list)
+    """(address, message), in order: `accepted_at` is when it was sent. Best effort is not among them."""
+    settled: list[tuple[int, Outcome, Message]] = field(default_factory=list)
+    """(subscription, outcome, message), in order: of durable subscriptions and stored messages. The rows' headers are kept, not their bodies."""
+
+
+@dataclass(slots=True)
 class Commit:
     """What one transaction makes durable: message rows and one ledger row (R1). Ranges are inclusive."""
 
@@ -213,6 +230,9 @@ class Commit:
     copies: list[Copy] = field(default_factory=list)
     remembered: list[tuple[int, list[str]]] = field(default_factory=list)
     """(destination, identifiers): of messages in `messages` and `scheduled`, so that they are known when they are sent again."""
+    prepared: list[PreparedBranch] = field(default_factory=list)
+    resolved: list[tuple[int, int]] = field(default_factory=list)
+    """(branch, state): what was prepared for it goes; the row stays if the state is a heuristic one, 0: it goes, too. Perhaps one of `prepared`."""
     definitions: list[Definition] = field(default_factory=list)
     answers: list[tuple[int, bool, dict[str, Any]]] = field(default_factory=list)
     """(request, done, result)"""

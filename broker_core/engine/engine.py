@@ -9,6 +9,7 @@ from . import browsing, duplicates
 from . import commands as c
 from .accounting import correct_octets
 from .administration import control
+from .branches import begin_branch, end_branch, list_branches, lose_branches
 from .capacity import forget_producer, forget_waiting
 from .dispatch import drain, settle_presettled
 from .effects import Commit, Confirmed, Effects
@@ -173,7 +174,7 @@ def _commit(shard: Shard) -> Commit | None:
             octets.append((destination.number, change))
             destination.octets_committed += change
     durable = batch.messages or batch.settled or batch.offered or batch.failures or batch.copies or batch.definitions or batch.answers
-    if not (durable or batch.spilled or batch.scheduled or batch.due or batch.taken):
+    if not (durable or batch.spilled or batch.scheduled or batch.due or batch.taken or batch.prepared or batch.resolved):
         return None
     shard.commit_number += 1
     commit = Commit(
@@ -194,6 +195,8 @@ def _commit(shard: Shard) -> Commit | None:
         octets=octets,
         copies=batch.copies,
         remembered=duplicates.rows(shard) if batch.remembered else [],
+        prepared=batch.prepared,
+        resolved=batch.resolved,
         definitions=batch.definitions,
         answers=batch.answers,
     )
@@ -237,6 +240,7 @@ def _peer_lost(shard: Shard, command: c.PeerLost) -> None:
             forget_waiting(shard, peer)
         forget_producer(peer)
         roll_back_all(shard, peer.transactions.values())
+        lose_branches(shard, peer)
         for link in list(peer.links.values()):
             close(shard, link)
         browsing.close_all(shard, peer)
@@ -296,6 +300,9 @@ _HANDLERS: dict[type, Callable[[Shard, Any], None]] = {
     c.Begin: begin,
     c.Transacted: transacted,
     c.End: end,
+    c.BeginBranch: begin_branch,
+    c.EndBranch: end_branch,
+    c.ListBranches: list_branches,
     c.Detach: detach,
     c.PageLoaded: _page_loaded,
     c.SegmentDropped: _segment_dropped,

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import pairwise
 
+from .branch_invariants import check_transactions
 from .capacity_invariants import check_capacities
 from .cursor import Cursor
 from .destination import Destination, Lane
@@ -76,9 +77,8 @@ def check(engine: Engine) -> None:
     check_temporaries(shard)
     check_patterns(shard)
     check_capacities(shard)
-    transacted = sum(transaction.octets for peer in shard.peers.values() for transaction in peer.transactions.values())
     check_subscriptions(shard)
-    assert shard.transacted == transacted, f"transactions are said to hold {shard.transacted} octets, they hold {transacted}"
+    check_transactions(shard)
 
 
 # -- where messages are ---------------------------------------------------------------------------------------------------------------

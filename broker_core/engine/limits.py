@@ -37,6 +37,12 @@ class Limits:
     """Of its sends; large bodies count, though they are in the store already."""
     transaction_ms_max: int = 300_000
     """One that lasts longer is rolled back: what it reserved is nobody's meanwhile."""
+    prepared_max: int = 1_000
+    """Branches of distributed transactions that are prepared, or were ended by hand and are not forgotten. Nobody but their owners ends them."""
+    account_prepared_max: int = 250
+    """Those of one account."""
+    prepared_octets_max: int = 64 << 20
+    """What prepared ones keep in memory until they end: their sends, and header sections of what they acknowledged. One account may have half of it."""
     auto_create: bool = True
     destinations_max: int = 50_000
     """Of all kinds together; clients and operators create no more. One in use takes about 4 KiB: 200 MiB for all."""

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from .message import Message
 
 if TYPE_CHECKING:
+    from .branch import Branch
     from .browser import Browser
     from .commands import Send
     from .destination import Destination
@@ -26,6 +27,7 @@ class Peer:
         "account",
         "answers",
         "blocked",
+        "branches",
         "browsers",
         "client_id",
         "deserted",
@@ -53,6 +55,8 @@ class Peer:
         """Copies with large bodies on their way to its browsers, by link and tag (pins.py)."""
         self.transactions: dict[bytes, Transaction] = {}
         """Begun and not ended, by the name that the peer gave them."""
+        self.branches: dict[str, Branch] = {}
+        """Those it began and that are not prepared, by xid. One that may be worked on is among its transactions, too."""
         self.temporaries: dict[Destination, None] = {}
         """What it made and has not ended, in order of making."""
         self.deserted: dict[Destination, None] = {}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from .effects import AliasDefined, Checkpoint, DestinationDefined, SegmentClosed, SubscriptionDefined
+from .effects import AliasDefined, Checkpoint, DestinationDefined, PreparedBranch, SegmentClosed, SubscriptionDefined
 
 
 @dataclass(slots=True)
@@ -52,5 +52,7 @@ class Recovered:
     """(destination, count, octets) of delayed messages, those of destroyed destinations included."""
     duplicates: list[tuple[int, list[int], list[str]]] = field(default_factory=list)
     """(destination, instants, identifiers), destroyed ones included: all that commits remembered, oldest first, and when each was."""
+    prepared: list[PreparedBranch] = field(default_factory=list)
+    """Branches that are prepared or were ended by hand, in the order of their numbers."""
     retained: dict[tuple[int, int], tuple[int, int]] = field(default_factory=dict)
     """(destination, lane) -> (lowest, highest) position in the retained table."""

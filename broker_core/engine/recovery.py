@@ -18,6 +18,7 @@ from .limits import Limits
 from .matching import adopt, register_wildcard
 from .message import LANES, PRIORITIES
 from .placing import create, open_lane
+from .prepared import restore as restore_branches
 from .recovered import LedgerRow, Recovered
 from .registering import register
 from .selector import compile_selector
@@ -57,6 +58,7 @@ def recover(found: Recovered, limits: Limits, instance: str, decode: Decode = no
             correct_octets(destination)  # that nothing is left may have been found out by a batch that had nothing to commit
         destination.idle_since = shard.now
         shard.watched[destination] = None
+    restore_branches(shard, found.prepared)
     if DEAD_MESSAGE_QUEUE not in shard.destinations:
         create(shard, DEAD_MESSAGE_QUEUE, Settings(use_dead=False, limit_behavior=REMOVE_OLDEST), automatic=False)
     return Engine(shard)

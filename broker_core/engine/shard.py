@@ -7,10 +7,11 @@ from collections.abc import Callable, Mapping
 from heapq import heapify, heappop, heappush
 from typing import TYPE_CHECKING, Any
 
+from .branch import Branches
 from .browser import Browser, Browsing
 from .cursor import Cursor
 from .destination import Destination, Lane
-from .effects import Copy, Definition, Output
+from .effects import Copy, Definition, Output, PreparedBranch
 from .known_ids import Duplicates
 from .limits import Limits
 from .link import Link, Peer
@@ -55,9 +56,11 @@ class Batch:
         "offered",
         "outputs",
         "pairs",
+        "prepared",
         "published",
         "reads",
         "remembered",
+        "resolved",
         "returns",
         "room",
         "scheduled",
@@ -90,6 +93,8 @@ class Batch:
         self.settled: list[tuple[int, int, int, int, int]] = []
         self.offered: list[tuple[int, int, int, int, int]] = []
         self.failures: list[tuple[int, int, int, int]] = []
+        self.prepared: list[PreparedBranch] = []
+        self.resolved: list[tuple[int, int]] = []
         self.definitions: list[Definition] = []
         self.answers: list[tuple[int, bool, dict[str, Any]]] = []
         self.outputs: list[Output] = []
@@ -175,6 +180,7 @@ class Shard:
         "batch",
         "blocked",
         "bodies",
+        "branches",
         "browsing",
         "changed_burials",
         "changed_cursors",
@@ -303,6 +309,7 @@ class Shard:
         self.batch = Batch(limits)
         self.memory = 0
         """Octets of messages in `ready` and `returned`, of delayed ones that are due soon, of pages on their way, and of what browsers were read."""
+        self.branches = Branches()
         self.transacted = 0
         """Octets of sends that wait for their transactions' end; as many as `memory_octets` at the most."""
         self.presettled: list[tuple[Link, list[int]]] = []

@@ -12,8 +12,9 @@ from collections.abc import Iterable
 from .aliases import redirect
 from .accounting import discard_body
 from .address import is_temporary
+from .branch import Branch
+from .commands import SEND_OCTETS, Begin, End, EndBranch, Request, Send, Settle, Transacted, Verb
 from .commit_capacity import Room
-from .commands import SEND_OCTETS, Begin, End, Request, Send, Settle, Transacted
 from .effects import Confirmed, Outcome, Refused
 from .link import Peer, Transaction
 from .message import Message
@@ -25,6 +26,9 @@ from .settlement import settle as settle_deliveries
 from .shard import Shard
 from .subscription import Subscription
 from .temporary import ensure
+
+
+PLACING = frozenset((Verb.PREPARE, Verb.COMMIT, Verb.COMMIT_ONE))
 
 
 def begin(shard: Shard, command: Begin) -> None:
@@ -138,30 +142,38 @@ def end(shard: Shard, command: End) -> None:
     if transaction is None:
         _refuse(shard, command, Refusal.NO_SUCH_TRANSACTION)
         return
+    if transaction.__class__ is Branch:
+        peer.transactions[command.transaction] = transaction
+        _refuse(shard, command, Refusal.XAER_PROTO, "a branch is ended by its xid")
+        return
     if not command.commit:
         roll_back(shard, transaction, Outcome.FAILED, peer)
         if command.token is not None:
             answer(shard, peer, Confirmed(command.peer, command.token))
         return
     room = Room(waits=command.token is not None)
-    refusal, detail = _why_not_commit(shard, peer, transaction, room)
+    refusal, detail = why_not_commit(shard, peer, transaction, room)
     if refusal is not None:
         roll_back(shard, transaction, Outcome.FAILED, peer)
         answer(shard, peer, Refused(command.peer, command.token, refusal, detail))
         return
-    _commit(shard, transaction, room)
+    commit(shard, transaction, room)
     if not room.withholds(shard, peer, Confirmed(command.peer, command.token)):
         _confirm(shard, command)
 
 
-def places(shard: Shard, command: End) -> bool:
-    """Whether this is a commit that places messages: it takes space in the store."""
+def places(shard: Shard, command: End | EndBranch) -> bool:
+    """Whether this is a commit that places messages, or hardens some: it takes space in the store."""
     peer = shard.peers.get(command.peer)
+    if isinstance(command, EndBranch):
+        branch = shard.branches.known.get((peer.account, command.xid)) if peer and command.verb in PLACING else None
+        return branch is not None and bool(branch.sends)
     transaction = peer.transactions.get(command.transaction) if peer and command.commit else None
     return transaction is not None and bool(transaction.sends)
 
 
-def _why_not_commit(shard: Shard, peer: Peer, transaction: Transaction, room: Room) -> tuple[Refusal | None, str]:
+def why_not_commit(shard: Shard, peer: Peer, transaction: Transaction, room: Room) -> tuple[Refusal | None, str]:
+    """And the particulars. None: all of it can be done now."""
     if transaction.ends_at <= shard.now:
         return Refusal.TRANSACTION_TIMED_OUT, ""
     if transaction.refusal is not None:
@@ -192,17 +204,10 @@ def _why_not_commit(shard: Shard, peer: Peer, transaction: Transaction, room: Ro
     return room.why_not(shard, peer, transaction) if limited else (None, "")
 
 
-def _commit(shard: Shard, transaction: Transaction, room: Room) -> None:
-    shard.batch.synchronous = True  # R10: a transaction's outcome
+def commit(shard: Shard, transaction: Transaction, room: Room) -> None:
+    """Only if nothing is against it."""
     shard.transacted -= transaction.octets
-    for subscription, outcome, messages in transaction.settles:
-        held = [message for message in messages if unreserve(subscription, message)]
-        if outcome is Outcome.ACCEPTED:
-            acknowledge(shard, subscription, held)
-            shard.mark(subscription)  # what was reserved stood in the way of what comes after it
-        else:
-            for message in held:
-                give_up(shard, subscription, message, outcome)
+    settle_reserved(shard, transaction)
     shard.effort += 2 * len(transaction.sends)
     address, refusal, destination = "", None, None
     for send in transaction.sends:
@@ -218,6 +223,19 @@ def _commit(shard: Shard, transaction: Transaction, room: Room) -> None:
             accept(shard, destination, send.message, send.message.accepted_at)
         elif refusal is not None:
             drop(shard, send, refusal)
+
+
+def settle_reserved(shard: Shard, transaction: Transaction) -> None:
+    """What it acknowledged is so from now on."""
+    shard.batch.synchronous = True  # R10: a transaction's outcome
+    for subscription, outcome, messages in transaction.settles:
+        held = [message for message in messages if unreserve(subscription, message)]
+        if outcome is Outcome.ACCEPTED:
+            acknowledge(shard, subscription, held)
+            shard.mark(subscription)  # what was reserved stood in the way of what comes after it
+        else:
+            for message in held:
+                give_up(shard, subscription, message, outcome)
 
 
 def roll_back(shard: Shard, transaction: Transaction, outcome: Outcome, peer: Peer | None = None) -> None:
@@ -245,7 +263,7 @@ def roll_back_all(shard: Shard, transactions: Iterable[Transaction]) -> None:
 def time_out(shard: Shard) -> None:
     """Give back what transactions hold that nobody has ended in time; their names stay known until their peers use them."""
     for peer in shard.peers.values():
-        for transaction in peer.transactions.values():
+        for transaction in (*peer.transactions.values(), *peer.branches.values()):
             if transaction.ends_at <= shard.now:
                 roll_back(shard, transaction, Outcome.FAILED)
                 transaction.sends, transaction.settles, transaction.octets = [], [], 0

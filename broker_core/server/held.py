@@ -9,10 +9,13 @@ from broker_core.engine.commands import (
     SEND_OCTETS,
     Attach,
     Begin,
+    BeginBranch,
     Browse,
     Command,
     Detach,
     End,
+    EndBranch,
+    ListBranches,
     PeerLost,
     Send,
     Settle,
@@ -29,7 +32,7 @@ ORPHANS_OCTETS_MAX = 64 << 20
 """Of sends whose connection is gone. Nobody was told that they are safe, but nobody throws them away lightly; clients that come and go
 without end must not fill the memory, though."""
 
-Waiting = Send | Sync | Begin | Transacted | End | Settle | Attach | Browse | Detach | Unsubscribe
+Waiting = Send | Sync | Begin | BeginBranch | Transacted | End | EndBranch | ListBranches | Settle | Attach | Browse | Detach | Unsubscribe
 
 
 def _octets_of(command: Command) -> int:
@@ -41,7 +44,7 @@ def _octets_of(command: Command) -> int:
 
 
 class HeldSends:
-    def __init__(self, unwanted: Callable[[int], None], places: Callable[[End], bool]) -> None:
+    def __init__(self, unwanted: Callable[[int], None], places: Callable[[End | EndBranch], bool]) -> None:
         """`unwanted` is told the large bodies of sends that are dropped; `places` tells whether ending a transaction places messages."""
         self._unwanted = unwanted
         self._places = places
@@ -75,7 +78,7 @@ class HeldSends:
 
     def _must_wait(self, command: Waiting) -> bool:
         peer = command.peer
-        if isinstance(command, End) and peer not in self._behind and self._places(command):
+        if isinstance(command, End | EndBranch) and peer not in self._behind and self._places(command):
             self._behind.add(peer)
         return peer in self._behind or isinstance(command, Send) or (isinstance(command, Sync) and peer in self._octets)
 

@@ -6,7 +6,7 @@ import asyncio
 from collections import deque
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
 
-from broker_core.engine.commands import Begin, Command, End, Send, Settle, Transacted
+from broker_core.engine.commands import Begin, BeginBranch, Command, End, EndBranch, Send, Settle, Transacted
 from broker_core.stomp.outbox import Piece
 from broker_core.store import SpaceExhausted, Store
 
@@ -112,10 +112,10 @@ class OutgoingBodies:
         rest: list[Command] = []
         for command in commands:
             work = command.work if isinstance(command, Transacted) else command
-            if isinstance(work, Send | Begin) and not self._ending:
+            if isinstance(work, Send | Begin | BeginBranch) and not self._ending:
                 rest.append(command)
                 continue
-            self._ending = self._ending or isinstance(command, End)
+            self._ending = self._ending or isinstance(command, End | EndBranch)
             self._octets += len(getattr(getattr(command, "token", None), "receipt", None) or b"")
             self._octets += work.message.size if isinstance(work, Send) else 0
             self._held.append(command)

@@ -57,6 +57,8 @@ def gauges(shard: Shard) -> dict[str, int]:
         "sends_waiting_for_room_octets": shard.waiting_octets,
         "duplicates_dropped_total": shard.duplicates.dropped,
         "duplicate_ids_remembered": shard.duplicates.ids,
+        "prepared_branches": shard.branches.prepared,
+        "prepared_octets": shard.branches.octets,
         "links": len(shard.links),
         "body_memory_octets": shard.memory,
         "segments": len(shard.segments.closed) + 1,

@@ -310,6 +310,9 @@ def limits_of(config: BrokerConfig) -> Limits:
         transaction_messages_max=config.transaction_messages_max,
         transaction_octets_max=config.transaction_octets_max,
         transaction_ms_max=config.transaction_ms_max,
+        prepared_max=config.prepared_max,
+        account_prepared_max=config.account_prepared_max,
+        prepared_octets_max=config.prepared_octets_max,
         temporaries_max=config.connection_temporaries_max,
         message_octets_max=config.message_octets_max,
         settings=Settings(

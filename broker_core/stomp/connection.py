@@ -12,6 +12,7 @@ from broker_core.engine.effects import Browsed, Confirmed, Delivered, Detached, 
 from broker_core.engine.message import Header, Message
 from broker_core.engine.refusal import Refusal
 
+from .branches import DESTINATIONS, administer, branch_frame
 from .escaping import VERSIONS, escape
 from .frames import ACK_BY_ID, PART, Parser
 from .handshake import Handshake
@@ -265,6 +266,8 @@ class Connection:
                     self._subscriptions.settle_by_id(body, Outcome.ACCEPTED, None, commands)  # type: ignore[arg-type]
                 elif section is PART:
                     append(BodyPart(body))  # type: ignore[arg-type]
+                elif section.command == "SEND":
+                    self._administer(section, receipt, body, commands)
                 else:
                     self._frame(section, commands)
                     if self._phase is not Phase.OPEN:
@@ -289,9 +292,21 @@ class Connection:
                 self._fail(excess)
         return commands
 
-    def _prepare(self, headers: dict[str, str], lines: bytes | None) -> tuple[str, Header, int, str]:
-        """What the parser keeps with a header section of SEND."""
+    def _administer(self, section: Section, receipt: bytes | None, body: bytes | None, commands: list[Event]) -> None:
+        """A SEND that is no message, but a request of a transaction manager. Raises Malformed."""
+        token = None if receipt is None else Receipt(receipt)
         self.effort += SECTION_EFFORT
+        try:
+            commands.append(administer(self._peer, section.headers, body, section.transaction, token, self._temporaries))
+        except Malformed as malformed:
+            malformed.receipt = receipt
+            raise
+
+    def _prepare(self, headers: dict[str, str], lines: bytes | None) -> tuple[str, Header, int, str] | None:
+        """What the parser keeps with a header section of SEND; None: it is no message."""
+        self.effort += SECTION_EFFORT
+        if headers.get("destination") in DESTINATIONS:
+            return None
         handshake = self._handshake
         address, header, replies = outgoing(headers, lines, handshake.client_id, self._temporaries, handshake.mapping)
         return address, header, len(header.octets), replies
@@ -320,6 +335,8 @@ class Connection:
                 commands += self._subscriptions.close_all()
                 commands.append(Sync(self._peer, Farewell(wire)))
                 self._phase = Phase.LEAVING
+            elif "xid" in headers:
+                commands.append(branch_frame(self._peer, command, headers, token, self.version))
             else:
                 name = _transaction_of(command, headers, self.version)
                 commands.append(Begin(self._peer, name, token) if command == "BEGIN" else End(self._peer, name, command == "COMMIT", token))
@@ -347,6 +364,7 @@ class Connection:
 
     def _close(self, reason: str) -> None:
         self._phase = Phase.CLOSED
+        self.unfinished = False  # what is left of its frames is dropped
         self.wants_close = True
         self.close_reason = reason
         self._parser.discard()
@@ -354,6 +372,8 @@ class Connection:
 
 
 def _transaction_of(command: str, headers: dict[str, str], version: str) -> bytes:
+    if "phase" in headers:
+        raise Malformed("XAER_INVAL: header phase is for branches of distributed transactions: COMMIT needs header xid, too")
     name = on_wire(headers.get("transaction"), version)
     if not name:
         raise Malformed(f"{command} needs header transaction")

@@ -38,6 +38,7 @@ REFUSALS: dict[Refusal, str] = {
     Refusal.TOO_MANY_CONSUMERS: "too many consumers",
     Refusal.TOO_MANY_PRODUCERS: "too many producers",
     Refusal.DESTINATION_FULL: "destination full",
+    **{refusal: refusal.name for refusal in Refusal if refusal.name.startswith(("XA_", "XAER_"))},
     Refusal.MESSAGE_TOO_LARGE: "message too large",
     Refusal.TOO_MANY_UNSETTLED: "too many unacknowledged messages",
     Refusal.INVALID_SETTING: "invalid setting",

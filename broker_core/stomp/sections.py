@@ -40,7 +40,7 @@ class Malformed(Exception):
 
 
 class Section:
-    """Command and headers of a frame. SEND's receipt and content-length are not among them, and none at all if it was prepared.
+    """Command and headers of a frame. SEND's receipt and content-length are not among them, and none at all if something was prepared of them.
     Of repeated headers the first counts (1.2)."""
 
     __slots__ = ("command", "headers", "prepared", "transaction")
@@ -197,7 +197,9 @@ class Sections:
                     malformed.receipt = receipt
                     raise
                 # Without the headers: 1 KiB of lines of one letter would be 40 KiB of strings to remember.
-                section = Section(command, {}, prepared)
+                section = Section(command, {} if prepared is not None else headers, prepared)
+                if prepared is None:  # nothing that anybody says often
+                    return section
             if len(block) <= self._limits.section_octets_max and not any(line in block for line in UNREPEATED):
                 if len(known) >= known_max:
                     known.clear()

@@ -30,18 +30,15 @@ from broker_core.engine.reads import RETAINED
 from . import inbox
 from .arrays import integers, texts
 from .ledger import Ledger
-from .rows import COLUMNS, SCHEDULED_COLUMNS, RowPacker, instant, text_octets
+from .literals import literal
+from .prepared import PREPARED, prepare, resolve
+from .rows import COLUMNS, PREPARED_COLUMNS, SCHEDULED_COLUMNS, RowPacker, instant, text_octets
 from .schedule import SCHEDULED
 from .segments import message_table, spill_table
 
 BY_LANE = attrgetter("destination", "header.priority")
 ROWS_TOGETHER = 8
 """What a page of 8 KiB holds of messages of 1 KiB, about: fewer of a lane share a page with others anyway, and sorting costs 0.3 us a row."""
-
-
-def literal(text: str) -> bytes:
-    """A string literal; standard_conforming_strings is on."""
-    return b"'" + text_octets(text).replace(b"'", b"''") + b"'"
 
 
 def _boolean(value: bool) -> bytes:
@@ -97,6 +94,14 @@ class CommitBuilder:
             self._reference(SCHEDULED, commit.scheduled, parts)
         if commit.remembered:
             parts.append(self._remember(commit))
+        if commit.prepared:
+            parts += prepare(commit.prepared, self._shard)
+            if any(branch.sends or branch.settled for branch in commit.prepared):
+                parts.append(f"COPY surety.prepared_item({PREPARED_COLUMNS}) FROM STDIN (FORMAT binary)".encode())
+                streams.append(self._packer.items(commit.prepared, self._shard))
+                self._reference(PREPARED, [message for branch in commit.prepared for _, message in branch.sends], parts)
+        if commit.resolved:
+            parts += resolve(commit, self._shard)
         if commit.due:
             parts.append(self._unschedule(commit.due))
         if commit.taken:

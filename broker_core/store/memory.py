@@ -31,9 +31,10 @@ from broker_core.engine.upkeep import CompactSegment, SweepRetained, TrimDuplica
 
 from . import BodyMissing, CommitLost, ControlRequest, SpaceExhausted
 from .memory_reads import may_read, read_rows
+from .memory_headers import cleaned, replace_header
+from .memory_prepared import kept_branch
 from .memory_recovery import recovered
 from .memory_tables import Chooser, Fault, Journal, Request, Row, Segment, Tables
-from .rows import instant, text_octets
 
 UNFLUSHED_MAX = 5_000
 """Changes without a flush: PostgreSQL's WAL writer does not let more than 0.6 s pass either."""
@@ -122,13 +123,20 @@ class MemoryStore:
         for message in commit.scheduled:
             assert message.body is not None, f"delayed message {message.sequence} has no body to store"
             assert message.sequence not in tables.scheduled, f"number {message.sequence} of the schedule is taken"
-            header, due = _cleaned(message.header), message.accepted_at
+            header, due = cleaned(message.header), message.accepted_at
             waiting = Row(header, message.body, message.size, message.destination, message.sequence, 0, due)
             journal.put(tables.scheduled, message.sequence, waiting)
             if message.header.lane >= VOLATILE:
                 journal.put(tables.scheduled_volatile, message.sequence, None)
         for destination, identifiers in commit.remembered:
             journal.put(tables.duplicates, (destination, commit.at, commit.number), list(identifiers))
+        for branch in commit.prepared:
+            journal.put(tables.prepared, branch.branch, kept_branch(branch))
+        for number, state in commit.resolved:
+            if state:
+                journal.put(tables.prepared, number, tables.prepared[number].ended(state))
+            else:
+                journal.remove(tables.prepared, number)
         for number in commit.due:
             journal.remove(tables.scheduled, number)
             journal.remove(tables.scheduled_volatile, number)
@@ -378,28 +386,12 @@ class MemoryStore:
 
 
 def _kept(message: Message, header: Header, body: bytes | StoredBody) -> Row:
-    return Row(_cleaned(header), body, message.size, message.destination, message.sequence, message.position, message.accepted_at)
-
-
-def _cleaned(header: Header) -> Header:
-    """As its columns give it back."""
-    kept: dict[str, Any] = {name: text_octets(getattr(header, name)).decode() for name in ("message_id", "client_id", "annotations")}
-    kept |= {"expiration": instant(header.expiration), "delay": 0, "group": None}
-    if all(getattr(header, name) == value for name, value in kept.items()):
-        return header
-    cleaned = replace_header(header, **kept)
-    cleaned.lane = header.lane  # which need not be the one of its reliability (R19)
-    return cleaned
+    return Row(cleaned(header), body, message.size, message.destination, message.sequence, message.position, message.accepted_at)
 
 
 def _retold(header: Header, source: Header) -> Header:
     """The target's header with the source's octets and their form (R15)."""
     return replace_header(header, octets=source.octets, encoding=source.encoding)
-
-
-def replace_header(header: Header, **changes: Any) -> Header:
-    names = ("octets", "priority", "reliability", "expiration", "encoding", "message_id", "client_id", "annotations")
-    return Header(**({name: getattr(header, name) for name in names} | changes))
 
 
 def _within(table: Segment, range_: tuple[int, int, int, int]) -> list[Row]:

@@ -12,6 +12,8 @@ from broker_core.engine.effects import AliasDefined, DestinationDefined, Segment
 from broker_core.engine.message import Header, StoredBody
 from broker_core.engine.recovered import LedgerRow
 
+from .memory_prepared import KeptBranch
+
 Lane = tuple[int, int]
 Value = TypeVar("Value")
 
@@ -125,6 +127,8 @@ class Tables:
         self.inbox: dict[int, TakeOver] = {}
         """By entry."""
         self.last_entry = 0
+        self.prepared: dict[int, KeptBranch] = {}
+        """By number, in order."""
         self.duplicates: dict[tuple[int, int, int], list[str]] = {}
         """(destination, instant, commit) -> identifiers."""
         self.ledger: list[LedgerRow] = []
@@ -156,4 +160,5 @@ class Tables:
     def named_bodies(self) -> set[int]:
         """Bodies that some row names."""
         sent = [arrival.message.body for arrival in self.inbox.values()]
-        return {body.body for body in [*sent, *(row.body for row in self.rows())] if isinstance(body, StoredBody)}
+        named = {body.body for body in [*sent, *(row.body for row in self.rows())] if isinstance(body, StoredBody)}
+        return named.union(*[branch.named_bodies() for branch in self.prepared.values()])

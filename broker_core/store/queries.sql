@@ -252,6 +252,16 @@ RETURNING stored_body
 SELECT destination, json_agg(at ORDER BY at, number)::text, json_agg(identifiers ORDER BY at, number)::text FROM surety.duplicate
 WHERE shard = %(shard)s GROUP BY destination ORDER BY destination
 
+-- name: prepared_read
+SELECT branch, xid, account, prepared_at, state::int4, octets FROM surety.prepared WHERE shard = %(shard)s ORDER BY branch
+
+-- name: prepared_items_read
+-- Of branches that wait for their outcome.
+SELECT i.branch, i.outcome, i.subscription, i.address, i.headers, i.priority, i.reliability, i.expiration, i.encoding, i.message_id, i.client_id,
+    i.annotations, i.delay, i.duplicate_id, i.sequence, i.position, i.accepted_at, i.destination, i.size, i.body, i.stored_body
+FROM surety.prepared_item i JOIN surety.prepared p USING (shard, branch)
+WHERE shard = %(shard)s AND p.state = %(state)s ORDER BY branch, item
+
 -- name: duplicates_trim
 -- At most %(limit)s rows of commits before the instants.
 DELETE FROM surety.duplicate WHERE ctid = ANY(ARRAY(

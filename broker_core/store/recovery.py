@@ -14,6 +14,7 @@ from broker_core.engine.recovered import LedgerRow, Recovered
 
 from .ledger import ARRAYS, SCALARS, ledger_row
 from .open_segment import OpenSegment
+from .prepared import prepared_branches
 from .queries import QUERIES
 from .segments import Segments
 
@@ -54,6 +55,7 @@ class Recovery:
             _open(recovered, recovered.open_segment + 1)
         recovered.retained = {(destination, lane): (low, high) for destination, lane, low, high in await self._all("retained_ranges")}
         recovered.scheduled = await self._all("scheduled_counts")
+        recovered.prepared = await prepared_branches(self._cursor, self._shard)
         recovered.duplicates = [_identifiers(*row) for row in await self._all("duplicates_read")]
         ((recovered.instance,),) = await self._all("installation_read")
         recovered.clock_ms = (await self._all("clock"))[0][0]

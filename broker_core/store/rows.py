@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from struct import Struct
 
+from broker_core.engine.effects import PreparedBranch
 from broker_core.engine.message import VOLATILE, Header, Message, StoredBody
 
 COLUMNS = (
@@ -18,6 +19,8 @@ COLUMNS = (
 """The order of the fields in a COPY, in both directions; not the order on disk."""
 SCHEDULED_COLUMNS = "schedule, shard, due_at, volatile" + COLUMNS.removeprefix("sequence, position, accepted_at")
 """The same of the schedule, whose rows begin otherwise."""
+PREPARED_COLUMNS = "shard, branch, item, outcome, subscription, address, delay, duplicate_id, " + COLUMNS
+"""The same of what branches are about."""
 SIGNATURE = b"PGCOPY\n\xff\r\n\0" + bytes(8)
 TRAILER = b"\xff\xff"
 PIECE_ROWS = 128
@@ -26,11 +29,16 @@ HEADERS_KEPT = 16_384
 """Packed header sections kept, so that ten thousand queues find theirs; at 200 octets each 3 MiB, at the most 64 MiB. Past it the cache starts anew:
 cheaper than keeping an order of use."""
 
+SENT = -1
+"""The outcome of what a branch sends."""
 INSTANT_MAX = (1 << 63) - 1
 
 _LARGE = Struct(">iq")
 _FIXED = Struct(">hiqiqiqiiiii")
 _SCHEDULED = Struct(">hiqihiqi?iiiii")
+_ITEM = Struct(">hihiqiiihii")
+_DELAY = Struct(">iq")
+_PLACE = Struct(">iqiqiqiiiii")
 _HEADER = Struct(">iqihihihi")
 _LENGTH = Struct(">i")
 _NULL = b"\xff\xff\xff\xff"
@@ -44,6 +52,11 @@ def text_octets(text: str) -> bytes:
 def instant(milliseconds: int) -> int:
     """An instant that a column holds: 292 million years are as good as never."""
     return min(max(milliseconds, 0), INSTANT_MAX)
+
+
+def _text(text: str) -> bytes:
+    octets = text_octets(text)
+    return _LENGTH.pack(len(octets)) + octets
 
 
 class RowPacker:
@@ -93,6 +106,35 @@ class RowPacker:
                 assert body is not None, f"delayed message {message.sequence} has no body to store"
                 parts += (_SCHEDULED.pack(*leading, len(body)), body, packed)
         return parts
+
+    def items(self, branches: Sequence[PreparedBranch], shard: int) -> Iterator[bytes]:
+        """A COPY stream of what the branches are about, a branch at a time. None of it has a header section of its own that is worth remembering."""
+        yield SIGNATURE
+        for branch in branches:
+            sends = [(SENT, 0, address, message) for address, message in branch.sends]
+            settled = [(int(outcome), subscription, "", message) for subscription, outcome, message in branch.settled]
+            yield b"".join([part for item, about in enumerate(sends + settled) for part in self._pack_item((shard, branch.branch, item), *about)])
+        yield TRAILER
+
+    def _pack_item(self, key: tuple[int, int, int], outcome: int, subscription: int, address: str, message: Message) -> Iterator[bytes]:
+        header, body = message.header, message.body
+        shard, branch, item = key
+        yield _ITEM.pack(24, 2, shard, 8, branch, 4, item, 2, outcome, 4, subscription)
+        yield _text(address)
+        sent = outcome == SENT
+        yield _DELAY.pack(8, header.delay if sent else 0)
+        yield _text(header.duplicate_id if sent else "")
+        place = (0, 0, message.accepted_at, 0) if sent else (message.sequence, message.position, message.accepted_at, message.destination)
+        sequence, position, accepted_at, destination = place
+        body = body if sent else None
+        octets = len(body) if isinstance(body, bytes) else -1
+        yield _PLACE.pack(8, sequence, 8, position, 8, accepted_at, 4, destination, 4, message.size, octets)
+        packed = self._headers.get(header) or self._pack_header(header)
+        if isinstance(body, StoredBody):
+            yield _LARGE.pack(8, body.body)
+            yield packed[4:]
+        else:
+            yield (body or b"") + packed
 
     def _pack_header(self, header: Header) -> bytes:
         fields = [_NULL, _HEADER.pack(8, instant(header.expiration), 2, header.priority, 2, header.reliability, 2, header.encoding, -1)]

@@ -54,6 +54,8 @@ NODE = {
     "space_free_octets": "Free space on the database's disk.",
     "space_database_octets": "Size of the database, if SURETY_DATABASE_OCTETS_MAX limits it.",
     "space_low": "1 while producers wait for disk space.",
+    "prepared_branches": "Branches of distributed transactions that are prepared and wait for their outcome.",
+    "prepared_octets": "What they keep in the node's memory.",
     "temporary_destinations": "Temporary destinations, of all connections.",
     "synchronous_commits_total": "Group commits that waited for the disk.",
 }

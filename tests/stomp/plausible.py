@@ -25,6 +25,13 @@ TOKENS = (
     b"ESCAPE", b"BETWEEN", b"IS", b"NULL", b"=", b"<>", b"<=", b"+", b"-", b"*", b"/", b",", b"TRUE", b"'", b"%", b"\xc3\xa4", b"0x7fL", b"1e400",
 )  # fmt: skip
 TRANSACTIONS = (b"t1", b"t2")
+XIDS = (b"1.aa.", b"2147483647.ABCDEF.01", b"1.aa.", b"1.a")
+XA = b"SEND\ndestination:/queue/mq.sys.xa\n%b%b"
+BRANCH_FRAMES = (
+    b"BEGIN\n%b%b", b"BEGIN\n%b%bflag:join\n", b"BEGIN\n%b%btimeout:9\n", b"COMMIT\n%b%bphase:prepare\n", b"COMMIT\n%b%bphase:one\n",
+    b"COMMIT\n%b%bphase:two\n", b"ABORT\n%b%b", XA + b"operation:end\n", XA + b"operation:forget\n",
+    XA + b"operation:recover\nreply-to:/temp-queue/r\n",
+)  # fmt: skip
 MODES = (b"auto", b"client", b"client-individual")
 
 
@@ -46,7 +53,7 @@ class Talk:
         self._transactions: list[bytes] = []
         self._frames = (
             [self.send] * 8 + [self.text] * 2 + [self.acknowledge] * 8 + [self.subscribe] * 3 + [self.listen] * 4
-            + [self.unsubscribe, self.end_subscription, self.begin, self.begin, self.end, self.end, self.beats]
+            + [self.unsubscribe, self.end_subscription, self.begin, self.begin, self.end, self.end, self.branch, self.beats]
         )  # fmt: skip
 
     def connect(self, client_id: bytes = b"") -> bytes:
@@ -157,6 +164,13 @@ class Talk:
             return self.beats()
         name = self._transactions.pop()
         return b"%b\ntransaction:%b\n%b\n\0" % (self.chance.choice((b"COMMIT", b"COMMIT", b"ABORT")), name, self._maybe(b"receipt:e\n"))
+
+    def branch(self) -> bytes:
+        """Of a distributed transaction: in its order, as far as that is left to chance."""
+        chance = self.chance
+        xid, receipt = b"xid:%b\n" % chance.choice(XIDS), self._maybe(b"receipt:x\n")
+        frame = chance.choice(BRANCH_FRAMES)
+        return frame % (xid, receipt) + b"\n\0"
 
     def beats(self) -> bytes:
         return b"\n" * self.chance.randrange(50)

@@ -31,7 +31,10 @@ LIMITS = Limits(
     unconfirmed_max=20,
 )
 CHUNK = 300
-MEANING = ("link", "address", "name", "durable", "shared", "wanted", "credit", "presettled", "transaction", "commit", "work")
+MEANING = (
+    "link", "address", "name", "durable", "shared", "wanted", "credit", "presettled", "transaction", "commit", "work",
+    "xid", "verb", "again", "timeout", "after",
+)  # fmt: skip
 """What tells one command from another."""
 def answer(machine: Connection, event: object, chance: random.Random, delivered: dict[int, int]) -> None:
     """What an engine might say to a command."""

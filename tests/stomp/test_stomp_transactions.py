@@ -7,7 +7,7 @@ import pytest
 from broker_core.engine.commands import Begin, End, Send, Settle, Sync, Transacted
 from broker_core.engine.effects import Confirmed, Outcome, Refused
 from broker_core.engine.refusal import Refusal
-from tests.stomp.conversation import LINK, PEER, Cut, connected, subscribed
+from tests.stomp.conversation import LINK, PEER, Cut, connected, subscribed, whole
 
 
 def test_the_three_commands_reach_the_engine(cut: Cut) -> None:
@@ -19,6 +19,16 @@ def test_the_three_commands_reach_the_engine(cut: Cut) -> None:
     assert abort == End(PEER, b"t\\c2", False, None)
     client.confirm([begin, commit])
     assert [frame.headers["receipt-id"] for frame in client.hears()] == ["1", "2"]
+
+
+def test_an_error_drops_the_frames_that_are_left(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("broker_core.stomp.connection.FRAMES_MAX", 1)
+    client = connected(whole)
+    (begin,) = client.says(b"BEGIN\ntransaction:t1\n\n\0BEGIN\ntransaction:t2\n\n\0")
+    assert client.machine.unfinished
+    client.gets(Refused(PEER, begin.token, Refusal.TRANSACTION_EXISTS))
+    assert not client.machine.unfinished
+    assert client.says(b"") == []
 
 
 @pytest.mark.parametrize("command", ["BEGIN", "COMMIT", "ABORT"])

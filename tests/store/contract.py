@@ -5,9 +5,12 @@ from __future__ import annotations
 from tests.store.contract_failures import FailureContract
 from tests.store.contract_inbox import InboxContract
 from tests.store.contract_messages import BodyContract, MessageContract
+from tests.store.contract_prepared import PreparedContract
 from tests.store.contract_recovery import RecoveryContract
 from tests.store.contract_schedule import DuplicateContract, ScheduleContract
 
 
-class StoreContract(FailureContract, MessageContract, BodyContract, ScheduleContract, InboxContract, DuplicateContract, RecoveryContract):
+class StoreContract(
+    FailureContract, MessageContract, BodyContract, ScheduleContract, InboxContract, DuplicateContract, PreparedContract, RecoveryContract
+):  # fmt: skip
     """All of it."""

@@ -19,6 +19,7 @@ from broker_core.store.memory import MemoryDatabase
 from broker_core.store.postgres import PostgresStore
 from tests.store.contract import StoreContract
 from tests.store.engine_contract import EngineContract
+from tests.store.contract_prepared import said
 from tests.store.rows import PLAIN, QUICK, RICH, close_segment, commit, message, messages, page, positions, told
 from tests.store.traffic import Traffic
 
@@ -181,6 +182,7 @@ def compared(found: Recovered) -> Recovered:
     checkpoint = found.checkpoint
     for rows in (checkpoint.lanes, checkpoint.cursors, checkpoint.blocks, checkpoint.failures, checkpoint.counters):
         rows.sort()
+    found.prepared = [said(branch) for branch in found.prepared]  # type: ignore[misc]
     return found
 
 

@@ -6,7 +6,18 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import Any
 
-from broker_core.engine.effects import Checkpoint, Commit, Copy, DestinationDefined, DestinationDestroyed, Outcome, SegmentClosed, SubscriptionDefined
+from broker_core.engine.branch import State
+from broker_core.engine.effects import (
+    Checkpoint,
+    Commit,
+    Copy,
+    DestinationDefined,
+    DestinationDestroyed,
+    Outcome,
+    PreparedBranch,
+    SegmentClosed,
+    SubscriptionDefined,
+)
 from broker_core.engine.message import VOLATILE, Header, Message
 from broker_core.engine.reads import RETAINED, ExpiredWanted, PageWanted, PositionsWanted, ScheduledWanted
 from broker_core.engine.upkeep import CompactSegment, SweepRetained, TrimDuplicates
@@ -35,6 +46,8 @@ class Traffic:
     open_lanes: dict[tuple[int, int], tuple[int, int]] = field(default_factory=dict)
     closed: dict[int, SegmentClosed] = field(default_factory=dict)
     next_destination: int = 10
+    branches: list[int] = field(default_factory=list)
+    """That have rows."""
     waiting: list[int] = field(default_factory=list)
     """Numbers in the schedule; those that went with a term or a discard are still here."""
 
@@ -76,6 +89,7 @@ class Traffic:
             commit.octets = [(d, random.randint(-99, 99)) for d in DESTINATIONS]
         self._define(commit)
         self._schedule(commit)
+        self._prepare(commit)
         for destination in random.sample(DESTINATIONS, random.choice((0, 0, 1, 3))):
             commit.remembered.append((destination, [random.choice(("a", "it's", '"\\{}', "ü")) for _ in range(random.randint(1, 5))]))
         return "commit", commit
@@ -91,6 +105,29 @@ class Traffic:
             message.position, message.accepted_at = 0, random.randint(1, 50)
             commit.scheduled.append(message)
             self.waiting.append(message.sequence)
+
+    def _prepare(self, commit: Commit) -> None:
+        """Branches, and outcomes: of those of this commit, too."""
+        random = self.random
+        for _ in range(random.choice((0, 0, 0, 1, 3))):
+            self.sequence += 1
+            sends = [(f"queue/{random.choice(DESTINATIONS)}", self._made(random.choice((1, 2, 3, 4)))) for _ in range(random.choice((0, 1, 20)))]
+            for _, message in sends:
+                message.accepted_at = random.randint(1, 50)
+            settled = [(random.randint(1, 9), random.choice(list(Outcome)), self._acknowledged()) for _ in range(random.choice((0, 1, 5)))]
+            commit.prepared.append(PreparedBranch(self.sequence, "1.aa.", random.choice(("it's", "ü")), self.number, State.PREPARED, 9, sends, settled))
+            self.branches.append(self.sequence)
+        for branch in random.sample(self.branches, min(len(self.branches), random.choice((0, 0, 1, 2)))):
+            state = random.choice((0, 0, State.HEURISTICALLY_COMMITTED, State.HEURISTICALLY_ROLLED_BACK))
+            commit.resolved.append((branch, state))
+            if not state:
+                self.branches.remove(branch)
+
+    def _acknowledged(self) -> Message:
+        random, message = self.random, self._made(self.random.choice((3, 4)))
+        message.destination, message.sequence, message.position = random.choice(DESTINATIONS), random.randint(1, 99), random.randint(1, 99)
+        message.accepted_at, message.body = random.randint(1, 50), None
+        return message
 
     def _message(self, reliability: int) -> Message:
         return self._place(self._made(reliability))
