@@ -3,11 +3,6 @@ items 64 and 66)."""
 
 from __future__ import annotations
 
-import contextlib
-import os
-import signal
-import time
-
 import pytest
 
 from broker_core import control
@@ -16,7 +11,6 @@ from tests.support.clients import Connection, ErrorReceived, reconnect
 from tests.support.service import Service, await_true
 
 UP_SECONDS_MAX = 60
-QUIET_SECONDS = 0.5
 LARGE = bytes(range(256)) * 2_000
 LEVELS = ("express", "reliable-np", "reliable", "assured")
 
@@ -24,7 +18,7 @@ LEVELS = ("express", "reliable-np", "reliable", "assured")
 def prepare(connection: Connection, xid: str, taken: str, sent: str) -> None:
     """Of three messages the first is acknowledged in the branch; it sends one of every level, and a large one."""
     for number in range(3):
-        connection.confirmed("SEND", {"destination": taken, "persistent": "true", "receipt": f"s{number}"}, b"%d" % number)
+        connection.confirmed("SEND", {"destination": taken, "persistent": "true"}, b"%d" % number)
     connection.subscribe(taken, prefetch=1)
     first = connection.expect("MESSAGE")
     connection.command("BEGIN", {"xid": xid, "transaction": "work"})
@@ -52,7 +46,7 @@ def recovered(connection: Connection) -> list[str]:
     connection.command("SUBSCRIBE", {"id": "xa", "destination": "/temp-queue/xa", "ack": "auto"})
     connection.command("SEND", {"destination": "/queue/mq.sys.xa", "operation": "recover", "reply-to": "/temp-queue/xa"})
     lines = connection.expect("MESSAGE").body.decode().splitlines()
-    connection.confirmed("UNSUBSCRIBE", {"id": "xa", "receipt": "u"})
+    connection.confirmed("UNSUBSCRIBE", {"id": "xa"})
     return lines
 
 
@@ -69,7 +63,7 @@ def test_what_is_prepared_outlives_the_kill_of_its_node(mortal: Service, phase: 
         assert [frame.body for frame in read_all(manager, taken)] == [b"1", b"2"], "what it acknowledged is reserved"
         assert [frame.body for frame in read_all(manager, sent)] == []
         headers = {"xid": xid, "phase": "two"} if phase == "commit" else {"xid": xid}
-        manager.confirmed(phase.upper(), {**headers, "receipt": "ended"})
+        manager.confirmed(phase.upper(), headers)
     kill_node(mortal)
     with reconnect(mortal.stomp_port, UP_SECONDS_MAX) as reader:
         stored = [b"reliable", b"assured", LARGE] if phase == "commit" else []
@@ -78,3 +72,29 @@ def test_what_is_prepared_outlives_the_kill_of_its_node(mortal: Service, phase: 
         assert back[:1] == ([] if phase == "commit" else [(b"0", "true")])
         assert f"{xid} prepared" not in recovered(reader)
     assert rows(mortal, xid) == []
+
+
+def test_an_administrator_ends_it_by_hand_and_the_manager_that_comes_back_is_told(service: Service) -> None:
+    xid, taken, sent = "1.68616e64.00", "/queue/xa.hand.taken", "/queue/xa.hand.sent"
+    with Connection(service.stomp_port) as connection:
+        prepare(connection, xid, taken, sent)
+    with service.database() as session, session.cursor() as cursor:
+        (branch,) = session.execute("SELECT branch FROM surety.prepared WHERE xid = %s", (xid,)).fetchone() or (0,)
+        request = control.request(cursor, "commit", arguments={"branch": branch}, requested_by="olga")
+        session.commit()
+        await_true(lambda: control.answer(cursor, request) is not None, UP_SECONDS_MAX, "nobody answers")
+        answer = control.answer(cursor, request)
+        assert answer is not None and answer.done, answer
+    assert rows(service, xid) == [("guest", 5, 5, 1)]
+    with Connection(service.stomp_port) as connection:
+        bodies = sorted(frame.body for frame in read_all(connection, sent))
+        assert bodies == sorted([*(level.encode() for level in LEVELS), LARGE])
+        assert [frame.body for frame in read_all(connection, taken)] == [b"1", b"2"]
+        assert f"{xid} heuristically-committed" in recovered(connection)
+        with pytest.raises(ErrorReceived, match="XA_HEURCOM"):
+            connection.confirmed("COMMIT", {"xid": xid, "phase": "two"})
+    with Connection(service.stomp_port) as connection:
+        connection.confirmed("SEND", {"destination": "/queue/mq.sys.xa", "operation": "forget", "xid": xid})
+        assert rows(service, xid) == []
+        with pytest.raises(ErrorReceived, match="XAER_NOTA"):
+            connection.confirmed("COMMIT", {"xid": xid, "phase": "two"})

@@ -30,14 +30,14 @@ def aborted_sends_appear(plant: Plant) -> None:
 
 def transaction_torn(plant: Plant) -> None:
     """A commit leaves out the last of several sends."""
-    right = transactions._commit
+    right = transactions.commit
 
     def commit(shard: Any, transaction: Any) -> None:
         if len(transaction.sends) > 1:
             transaction.sends.pop()
         right(shard, transaction)
 
-    plant.put(transactions, "_commit", commit)
+    plant.put(transactions, "commit", commit)
 
 
 def reserved_forgotten(plant: Plant) -> None:
@@ -47,7 +47,7 @@ def reserved_forgotten(plant: Plant) -> None:
 
 def _put_off(plant: Plant, split: Callable[[Any, Any], None]) -> None:
     """One half of a transaction is done by the next commit of the store, and the receipt waits for that. `split` says what stays and what is put off."""
-    commit_all, confirm_now, flush_now = transactions._commit, transactions._confirm, term.Watched.flush
+    commit_all, confirm_now, flush_now = transactions.commit, transactions._confirm, term.Watched.flush
     fresh: list[tuple[Any, Callable[[], None]]] = []
     due: list[tuple[Any, Callable[[], None]]] = []
     torn: list[bool] = []
@@ -74,7 +74,7 @@ def _put_off(plant: Plant, split: Callable[[Any, Any], None]) -> None:
         due[:], fresh[:] = fresh, []
         return flush_now(self, now, **how)
 
-    plant.put(transactions, "_commit", commit)
+    plant.put(transactions, "commit", commit)
     plant.put(transactions, "_confirm", confirm)
     plant.put(term.Watched, "flush", flush)
 
@@ -118,13 +118,13 @@ def nack_does_not_wait(plant: Plant) -> None:
 
 def timed_out_and_confirmed(plant: Plant) -> None:
     """The COMMIT of a transaction that was rolled back because it took too long is confirmed."""
-    right = transactions._why_not_commit
+    right = transactions.why_not_commit
 
     def why_not_commit(shard: Any, transaction: Any) -> Any:
         transaction.ends_at = shard.now + 1
         return right(shard, transaction)
 
-    plant.put(transactions, "_why_not_commit", why_not_commit)
+    plant.put(transactions, "why_not_commit", why_not_commit)
 
 
 BUGS = (
