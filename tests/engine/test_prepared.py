@@ -515,3 +515,64 @@ def test_a_branch_that_is_not_prepared_is_none_for_an_administrator(branch: obje
     b.begin()
     assert b.control("commit", branch=branch)["refusal"] == "XAER_NOTA"
     assert b.control("rollback")["refusal"] == "XAER_NOTA"
+
+
+# -- limits -------------------------------------------------------------------------------------------------------------------------------
+def test_limits_count_at_the_prepare_and_never_at_the_commit() -> None:
+    b = BranchBench()
+    b.control("create", QUEUE, max_messages=2, limit_behavior="REJECT_NEWEST")
+    assert b.prepared("a", "b", "c") is Refusal.XA_RBROLLBACK
+    assert b.prepared("a", "b") == OK
+    b.send("x", "y")
+    b.start()
+    assert b.say(Verb.COMMIT) == OK
+    assert b.attach() == ["x", "y", "a", "b"]
+
+
+def test_what_is_not_persistent_and_finds_no_room_at_the_prepare_is_dropped() -> None:
+    b = BranchBench()
+    b.control("create", QUEUE, max_messages=1, limit_behavior="REJECT_NEWEST")
+    b.send("x")
+    assert b.prepared("a", level=EXPRESS) == OK
+    b.say(Verb.COMMIT)
+    assert b.depth() == 1
+    assert b.engine.shard.turned_away == 1
+
+
+def test_where_producers_wait_the_answer_to_the_prepare_waits_until_there_is_room() -> None:
+    b = BranchBench()
+    b.control("create", QUEUE, max_messages=1, limit_behavior="FLOW_CONTROL")
+    for body, xid in (("a", XID), ("b", YID)):
+        assert b.prepared(body, xid=xid) == OK, "there is no more than there may be"
+    for xid in (XID, YID):
+        assert b.say(Verb.COMMIT, xid) == OK
+    b.begin()
+    b.put("c")
+    b.apply(c.EndBranch(1, XID, Verb.PREPARE, OK))
+    assert b.confirmed(b.flush()) == []
+    assert b.state() is State.PREPARED
+    assert b.attach(7, peer=2) == ["a", "b"]
+    assert b.confirmed(b.settle(1, link=7, peer=2)) == [OK]
+    assert b.say(Verb.COMMIT) == OK
+
+
+def test_a_destination_that_removes_the_oldest_does_so_at_the_commit() -> None:
+    b = BranchBench()
+    b.control("create", QUEUE, max_messages=1, limit_behavior="REMOVE_OLDEST")
+    b.send("x")
+    assert b.prepared("a") == OK
+    b.flush()
+    assert b.depth() == 1
+    assert b.say(Verb.COMMIT) == OK
+    b.flush()
+    assert b.attach() == ["a"]
+
+
+def test_a_time_to_live_that_the_destination_gives_counts_from_the_send() -> None:
+    b = BranchBench()
+    b.control("create", QUEUE, time_to_live_ms=1000)
+    b.prepared("a")
+    b.now += 1500
+    b.say(Verb.COMMIT)
+    b.passes(1)
+    assert (b.depth(), b.depth(DEAD)) == (0, 1)

@@ -32,10 +32,10 @@ def transaction_torn(plant: Plant) -> None:
     """A commit leaves out the last of several sends."""
     right = transactions.commit
 
-    def commit(shard: Any, transaction: Any) -> None:
+    def commit(shard: Any, transaction: Any, *how: Any) -> None:
         if len(transaction.sends) > 1:
             transaction.sends.pop()
-        right(shard, transaction)
+        right(shard, transaction, *how)
 
     plant.put(transactions, "commit", commit)
 
@@ -52,13 +52,13 @@ def _put_off(plant: Plant, split: Callable[[Any, Any], None]) -> None:
     due: list[tuple[Any, Callable[[], None]]] = []
     torn: list[bool] = []
 
-    def commit(shard: Any, transaction: Any) -> None:
+    def commit(shard: Any, transaction: Any, *how: Any) -> None:
         if transaction.sends and transaction.settles:
             later = copy(transaction)
             split(transaction, later)
-            fresh.append((shard, lambda: commit_all(shard, later)))
+            fresh.append((shard, lambda: commit_all(shard, later, *how)))
             torn.append(True)
-        commit_all(shard, transaction)
+        commit_all(shard, transaction, *how)
 
     def confirm(shard: Any, command: Any) -> None:
         if torn:
@@ -120,9 +120,9 @@ def timed_out_and_confirmed(plant: Plant) -> None:
     """The COMMIT of a transaction that was rolled back because it took too long is confirmed."""
     right = transactions.why_not_commit
 
-    def why_not_commit(shard: Any, transaction: Any) -> Any:
+    def why_not_commit(shard: Any, peer: Any, transaction: Any, *how: Any) -> Any:
         transaction.ends_at = shard.now + 1
-        return right(shard, transaction)
+        return right(shard, peer, transaction, *how)
 
     plant.put(transactions, "why_not_commit", why_not_commit)
 
