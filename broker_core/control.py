@@ -157,8 +157,8 @@ VERBS: Mapping[str, Form] = {
     "ledger": Form(addressed=False, problem=_numbers),
     "retain": Form(addressed=False, problem=_numbers),
 }
-"""The first nine are operators' verbs: six of destinations, three of prepared branches of distributed transactions, to end one by hand and to forget
-that one was ended so. The rest are the scheduler's."""
+"""The first twelve are operators' verbs: nine of destinations and aliases, three of prepared branches of distributed transactions, to end one by hand and
+to forget that one was ended so. The rest are the scheduler's."""
 
 
 # -- requests -----------------------------------------------------------------------------------------------------------------------

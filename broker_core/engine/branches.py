@@ -18,7 +18,7 @@ from .placing import obtain
 from .prepared import commit_prepared, prepare, roll_back_prepared
 from .refusal import Refusal
 from .scheduling import enter
-from .sending import reset, why_not
+from .sending import reset, why_not_send
 from .settlement import answer
 from .shard import Shard
 from .transactions import commit, roll_back, why_not_commit
@@ -160,12 +160,12 @@ def list_branches(shard: Shard, command: ListBranches) -> None:
     body = "".join(lines).encode()
     message = Message(command.header, body, len(command.header.octets) + len(body))
     send = Send(peer.number, None, command.address, message)
-    refusal = why_not(shard, send)
+    refusal, detail = why_not_send(shard, send)
     if refusal is not None:
-        _refuse(shard, command, refusal, command.address)
+        _refuse(shard, command, refusal, detail)
         return
     shard.effort += len(shard.branches.numbered) + len(lines)
-    destination = obtain(shard, peer.number, command.address)
+    destination = obtain(shard, peer.number, send.address)
     reset(destination, message)
     if destination.capacity is not None and not admit(shard, destination, send):
         _refuse(shard, command, Refusal.XAER_RMERR, f"there is no room for the answer in {command.address}")

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from .address import is_temporary
+from .aliases import target_of
 from .branch import Branch, State
 from .capacity import entered
 from .commands import SEND_OCTETS, Send
@@ -106,12 +107,13 @@ def commit_prepared(shard: Shard, branch: Branch, state: State | None = None) ->
 def _place(shard: Shard, send: Send) -> None:
     """Whatever has become of the destination: one that is paused takes it, one that is no more is made again, as it was promised. A new object: the old
     one may be on its way into the store with the prepare."""
-    destination = shard.destinations.get(send.address)
-    if destination is None and is_temporary(send.address):
+    address = target_of(shard, send.address)  # an alias may have taken the name of a destination that is no more
+    destination = shard.destinations.get(address)
+    if destination is None and is_temporary(address):
         drop(shard, send, Refusal.TEMPORARY_DESTINATION_GONE)
         return
     if destination is None:
-        destination = create(shard, send.address, shard.limits.settings, automatic=True)
+        destination = create(shard, address, shard.limits.settings, automatic=True)
     sent = send.message
     accept(shard, destination, Message(sent.header, sent.body, sent.size), sent.accepted_at)  # from the send a delay counts (JMS 2.0, 7.9)
     if destination.capacity is not None:

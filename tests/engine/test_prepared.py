@@ -320,6 +320,14 @@ def test_a_destination_that_was_destroyed_is_made_again_whatever_clients_may(res
     assert b.depth() == 1
 
 
+def test_an_alias_that_took_the_name_of_a_destroyed_destination_gets_it() -> None:
+    b = BranchBench()
+    b.prepared("a")
+    b.control("create_alias", QUEUE, target=OTHER)
+    assert b.say(Verb.COMMIT) == OK
+    assert b.attach(address=OTHER) == ["a"]
+
+
 def test_a_destination_whose_producers_are_paused_takes_what_was_promised() -> None:
     b = BranchBench()
     b.prepared("a")
