@@ -17,6 +17,7 @@ from .engine.aliases import problem as alias_problem
 from .engine.commands import Direction
 from .engine.levels import ASKED
 from .engine.message import LEVEL_NAMES, STORED
+from .engine.policy import why_not
 from .engine.settings import BOUNDS, CHOICES, NAMES, QUEUES, Settings
 from .scram import InvalidPassword, make_verifier
 
@@ -71,6 +72,8 @@ class Form:
     """A sentence that says what is wrong with the arguments, or nothing."""
     reserved: bool = True
     """May concern destinations of the broker itself."""
+    pattern: bool = False
+    """The address is a pattern of queues or topics."""
 
 
 def default_settings() -> dict[str, Any]:
@@ -145,6 +148,8 @@ VERBS: Mapping[str, Form] = {
     "create_alias": Form(addressed=True, problem=_alias, reserved=False),
     "update_alias": Form(addressed=True, problem=_changed_alias, reserved=False),
     "delete_alias": Form(addressed=True, problem=_nothing, reserved=False),
+    "set_policy": Form(addressed=True, problem=_changed_settings, pattern=True),
+    "drop_policy": Form(addressed=True, problem=_nothing, pattern=True),
     "pause": Form(addressed=True, problem=_direction, reserved=False),
     "resume": Form(addressed=True, problem=_direction, reserved=False),
     "purge": Form(addressed=True, problem=_depth),
@@ -157,8 +162,8 @@ VERBS: Mapping[str, Form] = {
     "ledger": Form(addressed=False, problem=_numbers),
     "retain": Form(addressed=False, problem=_numbers),
 }
-"""The first twelve are operators' verbs: nine of destinations and aliases, three of prepared branches of distributed transactions, to end one by hand and
-to forget that one was ended so. The rest are the scheduler's."""
+"""The last four are the scheduler's, the rest operators' verbs; three of these are of prepared branches of distributed transactions, to end one by hand
+and to forget that one was ended so."""
 
 
 # -- requests -----------------------------------------------------------------------------------------------------------------------
@@ -224,7 +229,10 @@ def _check(verb: str, address: str, arguments: Mapping[str, Any], requested_by: 
     form = VERBS.get(verb)
     if form is None:
         raise InvalidRequest(f"{verb!r} is not a verb; the verbs are {', '.join(VERBS)}")
-    if form.addressed and not (is_valid(address) and _is_text(address)):
+    if form.pattern:
+        if not _is_text(address) or (sentence := why_not(address)):
+            raise InvalidRequest(f"the pattern is not valid: {sentence if _is_text(address) else 'it is no text'}")
+    elif form.addressed and not (is_valid(address) and _is_text(address)):
         raise InvalidRequest(
             "the destination's name is not valid: give queue/<name> or topic/<name>, at most 255 octets, no control characters, * or >"
         )

@@ -17,7 +17,7 @@ from .cursor import Cursor
 from .destination import Destination
 from .settings import Settings
 from .duplicates import follow_settings, forget_all
-from .effects import AliasDeleted, DestinationDestroyed, Detached, Outcome
+from .effects import AliasDeleted, DestinationDestroyed, Detached, Outcome, PolicyDefined, PolicyDropped
 from .eligibility import rearrange
 from .expiring import sweep_expired
 from .grouping import disown_ineligible, forget_aside, forget_groups
@@ -25,6 +25,7 @@ from .matching import part, topic_destroyed
 from .levels import level_warnings
 from .message import VOLATILE, Message
 from .placing import create, define, why_no_members
+from .policy import POLICIES_MAX, Policy, why_not
 from .prepared import HANDS, resolve_by_hand
 from .refusal import Refusal
 from .registering import count_selector, forget
@@ -103,6 +104,26 @@ def _warned(answer: Answer, destination: Destination) -> Answer:
     """The answer, and what the operator may not have meant."""
     told = level_warnings(destination.levels)
     return {**answer, "warnings": told} if told else answer
+
+
+def _set_policy(shard: Shard, command: Control) -> Answer:
+    """Settings for a pattern, in place of those that it had. What exists keeps its own."""
+    address = command.address
+    if sentence := why_not(address):
+        raise _Refusal(Refusal.INVALID_PATTERN, f"{address}: {sentence}")
+    if address not in shard.policies and len(shard.policies) >= POLICIES_MAX:
+        raise _Refusal(Refusal.INVALID_SETTING, f"there are {POLICIES_MAX} policies: drop one that nobody needs")
+    _settings(shard.limits.settings, command)
+    shard.policies[address] = Policy(address, dict(command.arguments))
+    shard.batch.definitions.append(PolicyDefined(address, dict(command.arguments)))
+    return {"policies": len(shard.policies)}
+
+
+def _drop_policy(shard: Shard, command: Control) -> Answer:
+    if shard.policies.pop(command.address, None) is None:
+        raise _Refusal(Refusal.INVALID_PATTERN, f"there is no policy for {command.address}")
+    shard.batch.definitions.append(PolicyDropped(command.address))
+    return {"policies": len(shard.policies)}
 
 
 def _settings(settings: Settings, command: Control) -> Settings:
@@ -366,6 +387,8 @@ def _delete_alias(shard: Shard, command: Control) -> Answer:
 _VERBS: dict[str, Callable[[Shard, Control], Answer]] = {
     "create": _create,
     "update": _update,
+    "set_policy": _set_policy,
+    "drop_policy": _drop_policy,
     "pause": _pause,
     "resume": _resume,
     "purge": _purge,

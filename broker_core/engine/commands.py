@@ -290,8 +290,8 @@ class Control:
 
     request: int
     verb: str
-    """create, update, pause, resume, purge, destroy, create_alias, update_alias, delete_alias, commit, rollback, forget, expire, reap, retain, ledger: see
-    engine.administration."""
+    """create, update, pause, resume, purge, destroy, create_alias, update_alias, delete_alias, set_policy, drop_policy, commit, rollback, forget, expire,
+    reap, retain, ledger: see engine.administration."""
     address: str = ""
     arguments: dict[str, Any] = field(default_factory=dict)
     deadline: int = 0

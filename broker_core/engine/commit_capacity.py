@@ -15,9 +15,10 @@ from .destination import Destination
 from .effects import Confirmed, Outcome
 from .link import Peer, Transaction
 from .message import STORED, Message
+from .policy import settings_for
 from .refusal import Refusal
 from .sending import reset
-from .settings import FLOW_CONTROL
+from .settings import FLOW_CONTROL, UNLIMITED
 from .shard import Shard
 
 
@@ -35,9 +36,13 @@ class Room:
     def why_not(self, shard: Shard, peer: Peer, transaction: Transaction) -> tuple[Refusal | None, str]:
         """And the particulars. If there is nothing against it, room is taken for its persistent messages."""
         persistent: dict[Destination, list[int]] = {}
+        new: dict[str, list[Message]] = {}
         for send in transaction.sends:
             destination = shard.destinations.get(send.address)
-            if destination is None or destination.capacity is None:
+            if destination is None:
+                new.setdefault(send.address, []).append(send.message)
+                continue
+            if destination.capacity is None:
                 continue
             reset(destination, send.message)
             if send.message.header.reliability < STORED:
@@ -53,6 +58,20 @@ class Room:
                     assert other.capacity is not None
                     other.capacity.forget()
                 return Refusal.DESTINATION_FULL, fullness(destination)
+        return self._why_not_new(shard, new)
+
+    def _why_not_new(self, shard: Shard, new: dict[str, list[Message]]) -> tuple[Refusal | None, str]:
+        """Of destinations that the commit creates: they are empty, and a policy may limit them."""
+        for address, messages in new.items():
+            settings = settings_for(shard, address)
+            sizes = [m.size for m in messages if m.header.reliability >= STORED and not m.header.delay]
+            for most in (settings.max_message_octets, settings.max_octets):
+                if UNLIMITED < most < max(sizes, default=0):
+                    return Refusal.MESSAGE_TOO_LARGE, f"{address}: {most} octets at most"
+            waits = self._waits and settings.limit_behavior == FLOW_CONTROL
+            full = UNLIMITED < settings.max_messages < len(sizes) or UNLIMITED < settings.max_octets < sum(sizes)
+            if full and not waits and settings.limit_behavior not in REMOVING:
+                return Refusal.DESTINATION_FULL, f"{address}: max_messages is {settings.max_messages}, max_octets is {settings.max_octets}"
         return None, ""
 
     def _takes(self, shard: Shard, peer: Peer, destination: Destination, sizes: list[int], transaction: Transaction) -> bool:

@@ -9,12 +9,14 @@ from collections.abc import Sequence
 
 from .accounting import discard_body, hand_over, settle_now, settle_range
 from .address import DEAD_MESSAGE_QUEUE
+from .aliases import target_of
 from .capacity import entered
 from .cursor import Cursor
 from .destination import Destination
 from .effects import Copy, Outcome
 from .message import VOLATILE, Encoding, Header, Message, StoredBody
 from .placing import create, place
+from .policy import settings_for
 from .refusal import Refusal
 from .shard import Shard
 from .waiting import withdraw
@@ -93,13 +95,13 @@ def has_died(message: Message) -> bool:
 
 def _dead_queue(shard: Shard, origin: Destination) -> Destination:
     """Where its dead messages go; made when the first one dies."""
-    address = origin.settings.dead_queue or DEAD_MESSAGE_QUEUE
+    address = target_of(shard, origin.settings.dead_queue or DEAD_MESSAGE_QUEUE)
     known = shard.destinations.get(address)
     if known is not None:
         return known
     if len(shard.destinations) >= shard.limits.destinations_max:
         return shard.destinations[DEAD_MESSAGE_QUEUE]
-    return create(shard, address, shard.limits.settings, automatic=True)
+    return create(shard, address, settings_for(shard, address), automatic=True)
 
 
 def _not_buried(shard: Shard, cursor: Cursor, first: int, last: int) -> list[tuple[int, int]]:

@@ -163,7 +163,23 @@ class AliasDeleted:
     address: str
 
 
-Definition = DestinationDefined | DestinationDestroyed | SubscriptionDefined | SubscriptionDestroyed | SegmentClosed | AliasDefined | AliasDeleted
+@dataclass(slots=True)
+class PolicyDefined:
+    """Insert or replace: settings of what matches the pattern, an address of queues or topics, when it is created (engine.policy)."""
+
+    pattern: str
+    settings: dict[str, Any]
+
+
+@dataclass(slots=True)
+class PolicyDropped:
+    pattern: str
+
+
+Definition = (
+    DestinationDefined | DestinationDestroyed | SubscriptionDefined | SubscriptionDestroyed | SegmentClosed
+    | AliasDefined | AliasDeleted | PolicyDefined | PolicyDropped
+)  # fmt: skip
 
 
 @dataclass(slots=True)

@@ -13,6 +13,7 @@ from .effects import DestinationDefined, Outcome
 from .keeping import spill
 from .matching import topic_created, would_join
 from .message import VOLATILE, Message, Reliability
+from .policy import settings_for
 from .refusal import Refusal
 from .registering import begin
 from .scanning import arrive
@@ -54,7 +55,7 @@ def obtain(shard: Shard, peer: int, address: str) -> Destination:
         return known
     if is_temporary(address):
         return make(shard, shard.peers.get(peer), address)
-    return create(shard, address, shard.limits.settings, automatic=True)
+    return create(shard, address, settings_for(shard, address), automatic=True)
 
 
 def create(shard: Shard, address: str, settings: Settings, *, automatic: bool) -> Destination:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from .effects import AliasDefined, Checkpoint, DestinationDefined, PreparedBranch, SegmentClosed, SubscriptionDefined
+from .effects import AliasDefined, Checkpoint, DestinationDefined, PolicyDefined, PreparedBranch, SegmentClosed, SubscriptionDefined
 
 
 @dataclass(slots=True)
@@ -36,6 +36,7 @@ class Recovered:
     destinations: list[DestinationDefined] = field(default_factory=list)
     subscriptions: list[SubscriptionDefined] = field(default_factory=list)
     aliases: list[AliasDefined] = field(default_factory=list)
+    policies: list[PolicyDefined] = field(default_factory=list)
     segments: list[SegmentClosed] = field(default_factory=list)
     """Closed segments that still exist, oldest first."""
     open_segment: int = 1

@@ -18,6 +18,7 @@ from .limits import Limits
 from .matching import adopt, register_wildcard
 from .message import LANES, PRIORITIES
 from .placing import create, open_lane
+from .policy import Policy
 from .prepared import restore as restore_branches
 from .recovered import LedgerRow, Recovered
 from .registering import register
@@ -75,6 +76,9 @@ def _define(shard: Shard, found: Recovered) -> None:
         shard.aliases[one.address] = Alias(one.target, one.default_reliability, one.maximum_reliability, one.reliability_override)
     for entry in sorted(found.subscriptions, key=lambda entry: not entry.pattern):  # wildcard subscriptions first, then their members
         _define_subscription(shard, entry)
+    for policy in found.policies:
+        named = {name: value for name, value in policy.settings.items() if name in known}
+        shard.policies[policy.pattern] = Policy(policy.pattern, named)
     shard.last_destination, shard.last_subscription = found.last_destination, found.last_subscription
 
 

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from .expiring import Run
     from .fan_out import FanOut, Reminder
     from .paging import Shares
+    from .policy import Policy
     from .selection import Scan, Selection
     from .settlement import Returning
 
@@ -222,6 +223,7 @@ class Shard:
         "patterns",
         "peers",
         "pinned",
+        "policies",
         "presettled",
         "read_number",
         "reading",
@@ -273,6 +275,8 @@ class Shard:
         """Of topics, by client identifier (empty: of no client) and name."""
         self.patterns: dict[str, Matches] = {}
         """Of topics, that somebody has subscribed to."""
+        self.policies: dict[str, Policy] = {}
+        """Settings of what is created from now on, by pattern."""
         self.topic_subscriptions = 0
         self.durables: Counter[str] = Counter()
         """Durable subscriptions of topics, by account."""

@@ -191,7 +191,7 @@ def why_not_commit(shard: Shard, peer: Peer, transaction: Transaction, room: Roo
         if refusal is None:
             destination = shard.destinations.get(address)
             new += destination is None
-            limited = limited or (destination is not None and destination.capacity is not None)
+            limited = limited or (destination.capacity is not None if destination is not None else bool(shard.policies))
         elif refusal is not Refusal.TEMPORARY_DESTINATION_GONE:
             return refusal, particulars(shard, send, refusal)
         leveled += address in shard.destinations and shard.destinations[address].levels is not None

@@ -20,6 +20,8 @@ from broker_core.engine.effects import (
     AliasDeleted,
     DestinationDefined,
     DestinationDestroyed,
+    PolicyDefined,
+    PolicyDropped,
     SegmentClosed,
     SubscriptionDefined,
     SubscriptionDestroyed,
@@ -199,7 +201,10 @@ class CommitBuilder:
             b"shared=excluded.shared,selector=excluded.selector,no_local=excluded.no_local,account=excluded.account,pattern=excluded.pattern"
         )
 
-    def _define(self, definition: DestinationDefined | DestinationDestroyed | SegmentClosed | AliasDefined | AliasDeleted) -> list[bytes]:
+    def _define(
+        self,
+        definition: DestinationDefined | DestinationDestroyed | SegmentClosed | AliasDefined | AliasDeleted | PolicyDefined | PolicyDropped,
+    ) -> list[bytes]:
         shard = self._shard
         if isinstance(definition, DestinationDefined):
             return [
@@ -211,6 +216,12 @@ class CommitBuilder:
                     _boolean(definition.automatic), definition.state, _json(definition.settings),
                 )
             ]  # fmt: skip
+        if isinstance(definition, PolicyDefined):
+            values = shard, literal(definition.pattern), _json(definition.settings)
+            insert = b"INSERT INTO surety.policy(shard,pattern,settings)VALUES(%d,%b,%b)ON CONFLICT(shard,pattern)DO UPDATE SET settings=excluded.settings"
+            return [insert % values]
+        if isinstance(definition, PolicyDropped):
+            return [b"DELETE FROM surety.policy WHERE shard=%d AND pattern=%b" % (shard, literal(definition.pattern))]
         if isinstance(definition, DestinationDestroyed):
             where = f"SET destroyed_at = clock_timestamp() WHERE shard = {shard} AND destination = {definition.destination}"
             return [f"UPDATE surety.destination {where}".encode(), f"UPDATE surety.subscription {where}".encode()]

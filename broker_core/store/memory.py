@@ -19,6 +19,8 @@ from broker_core.engine.effects import (
     AliasDefined,
     AliasDeleted,
     DestinationDefined,
+    PolicyDefined,
+    PolicyDropped,
     DestinationDestroyed,
     SegmentClosed,
     SubscriptionDefined,
@@ -194,6 +196,10 @@ class MemoryStore:
             assert not any(d.address == definition.address and n != definition.destination for n, d in tables.destinations.items()), definition
             journal.put(tables.destinations, definition.destination, replace(definition, settings=dict(definition.settings)))
             journal.change(tables, "last_destination", max(tables.last_destination, definition.destination))
+        elif isinstance(definition, PolicyDefined):
+            journal.put(tables.policies, definition.pattern, PolicyDefined(definition.pattern, dict(definition.settings)))
+        elif isinstance(definition, PolicyDropped):
+            journal.remove(tables.policies, definition.pattern)
         elif isinstance(definition, DestinationDestroyed):
             journal.remove(tables.destinations, definition.destination)
             for number in [n for n, s in tables.subscriptions.items() if s.destination == definition.destination]:

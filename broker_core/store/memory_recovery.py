@@ -24,6 +24,7 @@ def recovered(tables: Tables, epoch: int, clock_ms: int, instance: str) -> Recov
     found.ledger = [row for row in tables.ledger if row.number > tables.number]
     found.destinations = [replace(known, settings=dict(known.settings)) for _, known in sorted(tables.destinations.items())]
     found.aliases = [replace(known) for _, known in sorted(tables.aliases.items())]
+    found.policies = [replace(known, settings=dict(known.settings)) for _, known in sorted(tables.policies.items())]
     found.subscriptions = [replace(known) for _, known in sorted(tables.subscriptions.items())]
     found.last_destination, found.last_subscription = tables.last_destination, tables.last_subscription
     found.segments = [_stored_lanes(s.closed) for _, s in sorted(tables.segments.items()) if s.closed is not None]

@@ -8,7 +8,7 @@ from enum import Enum
 from typing import Any, TypeVar
 
 from broker_core.engine.commands import TakeOver
-from broker_core.engine.effects import AliasDefined, DestinationDefined, SegmentClosed, SubscriptionDefined
+from broker_core.engine.effects import AliasDefined, DestinationDefined, PolicyDefined, SegmentClosed, SubscriptionDefined
 from broker_core.engine.message import Header, StoredBody
 from broker_core.engine.recovered import LedgerRow
 
@@ -140,6 +140,7 @@ class Tables:
         self.counters: dict[int, tuple[int, ...]] = {}
         self.destinations: dict[int, DestinationDefined] = {}
         self.aliases: dict[str, AliasDefined] = {}
+        self.policies: dict[str, PolicyDefined] = {}
         self.subscriptions: dict[int, SubscriptionDefined] = {}
         self.last_destination = self.last_subscription = 0
         self.bodies: dict[int, tuple[int, list[bytes]]] = {}

@@ -90,6 +90,9 @@ WHERE shard = %(shard)s AND destroyed_at IS NULL ORDER BY destination
 -- name: aliases_read
 SELECT address, target, default_reliability, maximum_reliability, reliability_override FROM surety.alias WHERE shard = %(shard)s ORDER BY address COLLATE "C"
 
+-- name: policies_read
+SELECT pattern, settings FROM surety.policy WHERE shard = %(shard)s ORDER BY pattern COLLATE "C"
+
 -- name: subscriptions_read
 SELECT subscription, destination, name, client_id, shared, selector, no_local, account, idle_since, pattern
 FROM surety.subscription WHERE shard = %(shard)s AND destroyed_at IS NULL ORDER BY subscription

@@ -8,7 +8,7 @@ from typing import Any
 
 from psycopg import AsyncConnection, AsyncCursor
 
-from broker_core.engine.effects import AliasDefined, Checkpoint, DestinationDefined, SegmentClosed, SubscriptionDefined
+from broker_core.engine.effects import AliasDefined, Checkpoint, DestinationDefined, PolicyDefined, SegmentClosed, SubscriptionDefined
 from broker_core.engine.message import VOLATILE
 from broker_core.engine.recovered import LedgerRow, Recovered
 
@@ -48,6 +48,7 @@ class Recovery:
             _replay(recovered, row, weight)
         recovered.destinations = [DestinationDefined(*row) for row in await self._all("destinations_read")]
         recovered.aliases = [AliasDefined(*row) for row in await self._all("aliases_read")]
+        recovered.policies = [PolicyDefined(*row) for row in await self._all("policies_read")]
         recovered.subscriptions = [SubscriptionDefined(*row) for row in await self._all("subscriptions_read")]
         ((recovered.last_destination, recovered.last_subscription),) = await self._all("highest_numbers")
         recovered.segments = [_stored_lanes(known.closed) for known in self._in_order() if known.closed is not None and not known.compacted]

@@ -6,7 +6,7 @@ from django.urls import get_resolver, reverse
 from tests.console import facts
 
 PRODUCERS = {"max_active_consumers": -1, "max_backup_consumers": 0, "consumer_flow_limit": -1}
-PRODUCERS |= {"max_producers": -1, "time_to_live_ms": -1, "time_to_live_max_ms": -1}
+PRODUCERS |= {"default_reliability": "none", "maximum_reliability": "assured", "max_producers": -1, "time_to_live_ms": -1, "time_to_live_max_ms": -1}
 LIMITS = {"max_messages": -1, "max_octets": -1, "max_message_octets": -1, "limit_behavior": "FLOW_CONTROL", **PRODUCERS}
 DELAYS = {"redelivery_delay_ms": 0, "redelivery_multiplier": 2, "redelivery_delay_max_ms": 0, "duplicate_window_ms": 0, **LIMITS}
 OPEN = {"login", "health_live", "health_ready", "metrics"}

@@ -79,3 +79,11 @@ def test_where_there_is_no_room_for_one_more_queue_that_of_all_takes_them() -> N
     bench.control("create", QUEUE, dead_queue=OWN)
     kill(bench, "a")
     assert bench.depth(DEAD) == 1
+
+
+def test_an_alias_stands_for_the_queue_that_it_names() -> None:
+    bench = own()
+    bench.control("create_alias", OWN, target="queue/all.dead")
+    kill(bench, "a")
+    assert OWN not in bench.engine.shard.destinations
+    assert bench.depth("queue/all.dead") == 1

@@ -13,6 +13,8 @@ from broker_core.engine.effects import (
     DestinationDefined,
     DestinationDestroyed,
     Outcome,
+    PolicyDefined,
+    PolicyDropped,
     SegmentClosed,
     SubscriptionDefined,
     SubscriptionDestroyed,
@@ -130,6 +132,15 @@ class RecoveryContract:
         assert found.subscriptions == [SubscriptionDefined(1, 1), kept]
         assert found.last_subscription == 3
         assert (found.checkpoint.cursors, found.checkpoint.blocks, found.checkpoint.failures) == ([(2, 4, 7, 7)], [], [])
+
+    async def test_policies_are_replaced_and_dropped(self, rig: Rig) -> None:
+        store = await rig.open()
+        await store.recover()
+        first = PolicyDefined("queue/it's \\\\ ü.*", {"max_messages": 5, "limit_behavior": "REJECT_NEWEST", "dead_queue": "queue/o'dead"})
+        await store.commit(commit(1, definitions=[first, PolicyDefined("topic/**", {"use_dead": False}), PolicyDefined("queue/a", {})]))
+        changed = PolicyDefined("queue/a", {"redelivery_multiplier": 1.5})
+        await store.commit(commit(2, definitions=[changed, PolicyDropped("topic/**"), PolicyDropped("queue/never")]))
+        assert (await (await rig.open()).recover()).policies == [changed, first]
 
     async def test_a_pattern_and_its_members_begin_and_end_together_however_many_they_are(self, rig: Rig) -> None:
         store = await rig.open()

@@ -157,6 +157,13 @@ CREATE TABLE surety.alias (
     reliability_override boolean NOT NULL,
     PRIMARY KEY (shard, address)
 );
+-- Settings of destinations that clients create from now on, by pattern: queue/orders.*, topic/**.
+CREATE TABLE surety.policy (
+    shard int2,
+    pattern text,
+    settings jsonb NOT NULL,
+    PRIMARY KEY (shard, pattern)
+);
 -- A wildcard subscription has its pattern and destination 0; its members, one a topic, have the same client and name.
 CREATE TABLE surety.subscription (
     shard int2,
