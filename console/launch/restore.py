@@ -32,7 +32,7 @@ UNKNOWN_BEFORE_17 = b"SET transaction_timeout = 0;"
 """pg_restore says it to every server."""
 NOT_EMPTY = """
 SELECT EXISTS (SELECT FROM surety.destination WHERE address <> 'queue/mq.sys.dmq' AND destroyed_at IS NULL)
-    OR EXISTS (SELECT FROM surety.lane) OR EXISTS (SELECT FROM surety.scheduled) OR EXISTS (SELECT FROM surety.inbox)
+    OR EXISTS (SELECT FROM surety.alias) OR EXISTS (SELECT FROM surety.lane) OR EXISTS (SELECT FROM surety.scheduled) OR EXISTS (SELECT FROM surety.inbox)
 """
 
 
