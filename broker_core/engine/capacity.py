@@ -11,9 +11,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from .accounting import discard_body
-from .commands import Send
+from .commands import SEND_OCTETS, Send
 from .effects import Confirmed, Refused
-from .message import STORED, Message
+from .message import STORED, Message, StoredBody
 from .refusal import Refusal
 from .settings import FLOW_CONTROL, REJECT_NEWEST, REMOVE_LOW_PRIORITY, REMOVE_OLDEST, UNLIMITED
 
@@ -173,7 +173,7 @@ def admit(shard: Shard, destination: Destination, send: Send) -> bool:
     if not capacity.waiting and capacity.take(shard, destination, 1, message.size):
         return True
     peer = shard.peers.get(send.peer)
-    holds = settings.limit_behavior == FLOW_CONTROL and shard.waiting_octets + message.size <= shard.limits.waiting_octets
+    holds = settings.limit_behavior == FLOW_CONTROL and shard.waiting_octets + octets_of(send) <= shard.limits.waiting_octets
     if holds and send.token is not None and peer is not None:
         wait(shard, destination, peer, send)
         return False
@@ -227,13 +227,19 @@ def may_be_removed(shard: Shard, destination: Destination) -> None:
 
 
 # -- waiting --------------------------------------------------------------------------------------------------------------------------
+def octets_of(send: Send) -> int:
+    """Of memory, while it waits: a large body is in the store."""
+    message = send.message
+    return SEND_OCTETS + (len(message.header.octets) if message.body.__class__ is StoredBody else message.size)
+
+
 def wait(shard: Shard, destination: Destination, peer: Peer, what: Send | Withheld) -> None:
     assert destination.capacity is not None
     destination.capacity.waiting.append(what)
     shard.blocked[destination] = None
     peer.blocked[destination] = peer.blocked.get(destination, 0) + 1
     if isinstance(what, Send):
-        shard.waiting_octets += what.message.size
+        shard.waiting_octets += octets_of(what)
 
 
 def waits_no_more(shard: Shard, destination: Destination, peer: Peer, what: Send | Withheld) -> None:
@@ -242,7 +248,7 @@ def waits_no_more(shard: Shard, destination: Destination, peer: Peer, what: Send
     if not peer.blocked[destination]:
         del peer.blocked[destination]
     if isinstance(what, Send):
-        shard.waiting_octets -= what.message.size
+        shard.waiting_octets -= octets_of(what)
 
 
 def forget_waiting(shard: Shard, peer: Peer) -> None:
@@ -251,7 +257,7 @@ def forget_waiting(shard: Shard, peer: Peer) -> None:
         capacity = destination.capacity
         assert capacity is not None
         for send in [what for what in capacity.waiting if isinstance(what, Send) and what.peer == peer.number]:
-            shard.waiting_octets -= send.message.size
+            shard.waiting_octets -= octets_of(send)
             discard_body(shard, send.message)
         others = [what for what in capacity.waiting if (what.peer != peer.number if isinstance(what, Send) else what.peer is not peer)]
         capacity.waiting = deque(others)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
-from .capacity import held
+from .capacity import held, octets_of
 from .commands import Send
 from .settings import UNLIMITED
 from .shard import Shard
@@ -23,7 +23,7 @@ def check_capacities(shard: Shard) -> None:
             peer = shard.peers.get(what.peer) if isinstance(what, Send) else what.peer
             assert peer is not None and shard.peers.get(peer.number) is peer, f"a send to {destination.address} waits, and its peer is gone"
             waits[peer.number, destination.number] += 1
-            octets += what.message.size if isinstance(what, Send) else 0
+            octets += octets_of(what) if isinstance(what, Send) else 0
         messages, held_octets = held(destination)
         for most, there, free in ((settings.max_messages, messages, capacity.messages), (settings.max_octets, held_octets, capacity.octets)):
             room = max(most - there, 0)

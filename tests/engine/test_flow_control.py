@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from broker_core.engine import commands as c
 from broker_core.engine.effects import Confirmed
-from broker_core.engine.message import Header, Message
+from broker_core.engine.message import Header, Message, StoredBody
 from broker_core.engine.refusal import Refusal
 from tests.engine.rig import ASSURED, EXPRESS, QUEUE, Bench
 
@@ -116,7 +116,7 @@ def test_while_there_is_no_disk_space_nothing_comes_in() -> None:
 
 
 def test_more_than_memory_may_hold_is_refused() -> None:
-    bench = Bench(waiting_octets=15)
+    bench = Bench(waiting_octets=800)
     bench.control("create", QUEUE, max_messages=1)
     bench.send("a", "b")
     assert bench.refused(bench.send("c")) == [Refusal.DESTINATION_FULL]
@@ -185,3 +185,14 @@ def test_a_commit_without_a_receipt_is_refused_if_it_does_not_fit() -> None:
 def test_a_message_of_a_commit_that_is_too_large_has_it_refused() -> None:
     bench = full(max_messages=-1, max_message_octets=5)
     assert bench.refused(commit(bench, "c")) == [Refusal.MESSAGE_TOO_LARGE]
+
+
+def test_a_large_body_waits_in_the_store_and_takes_no_memory_here() -> None:
+    bench = Bench(waiting_octets=800)
+    bench.control("create", QUEUE, max_messages=1)
+    bench.send("a")
+    bench.apply(c.Send(1, "large", QUEUE, Message(Header(b"", 4, ASSURED), StoredBody(7, 1 << 20), 1 << 20)))
+    assert bench.refused(bench.flush()) == []
+    bench.apply(c.PeerLost(1))
+    bench.flush()
+    assert bench.effects[-1].discarded == [7] and bench.engine.shard.waiting_octets == 0
