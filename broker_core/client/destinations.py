@@ -9,6 +9,7 @@ from typing import ClassVar
 
 from broker_core.engine.address import is_valid
 
+from .settings import DeliveryMode
 from .exceptions import IllegalStateException, InvalidDestinationException
 
 WILDCARDS = frozenset(("*", "**", ">"))
@@ -18,10 +19,34 @@ _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 @dataclass(frozen=True, slots=True)
+class Administered:
+    """What an operator set up for a destination that was looked up by name. None: nothing."""
+
+    name: str
+    """The object's, not the destination's."""
+    delivery_mode: DeliveryMode | None = None
+    priority: int | None = None
+    time_to_live: float | None = None
+    """Seconds, 0: for ever."""
+    consumer_flow_limit: int | None = None
+    """Of each of its consumers; 0: the broker's maximum."""
+
+    def over(self, mode: DeliveryMode, priority: int, seconds: float) -> tuple[DeliveryMode, int, float]:
+        """What a message is sent with, whatever its producer and the factory say (item 117)."""
+        return (
+            mode if self.delivery_mode is None else self.delivery_mode,
+            priority if self.priority is None else self.priority,
+            seconds if self.time_to_live is None else self.time_to_live,
+        )
+
+
+@dataclass(frozen=True, slots=True)
 class Destination:
     """Where messages are sent to and received from. Use Queue or Topic."""
 
     name: str
+    administered: Administered | None = field(default=None, kw_only=True, compare=False, repr=False)
+    """Of one that was looked up: `ConnectionFactory.lookup_destination`."""
 
     kind: ClassVar[str] = ""
 

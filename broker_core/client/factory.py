@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any, Self
 
 from .connection import Connection
+from .destinations import Queue, Topic
 from .factory_settings import FactorySettings
+from .lookup import Found, check_name
 from .sockets import Socket
 
 
@@ -20,9 +23,32 @@ class ConnectionFactory(FactorySettings):
 
     def create_connection(self, username: str | None = None, password: str | None = None) -> Connection:
         """Connect and log in. Messages come once it is started. Raises JMSException: nobody answers; JMSSecurityException: wrong password."""
+        return self._connected(username, password)
+
+    @classmethod
+    def lookup(cls, name: str, **settings: Any) -> Self:
+        """The connection factory that an operator set up under this name. `settings`: where the broker is, who asks, and whatever else the application
+        sets itself; it counts where the object is not read-only. Connects for it. Raises InvalidDestinationException: there is none of this name, or it
+        is no factory; IllegalStateException: a setting is read-only."""
+        return cls._administered(cls._finder(settings)._found(check_name(name)), settings)
+
+    def lookup_destination(self, name: str) -> Queue | Topic:
+        """The queue or topic that an operator set up under this name, with what he set for messages and consumers. Raises as `lookup`."""
+        return self._found(check_name(name)).destination()
+
+    def _found(self, name: str) -> Found:
+        connection = self._connected(lookup=name)
+        try:
+            return Found(name, connection.found)
+        finally:
+            connection.close()
+
+    def _connected(self, username: str | None = None, password: str | None = None, lookup: str = "") -> Connection:
         settings = self._for_connection()
+        if lookup:  # nobody's durable subscriptions are concerned
+            object.__setattr__(settings, "configured_client_id", "")
         return Connection(
             settings,
-            lambda client_id: settings._machine(username, password, client_id),
+            lambda client_id: settings._machine(username, password, client_id, lookup),
             lambda address: Socket(address, settings.socket_connect_timeout, settings._context(address)),
         )

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import copy
 import random
 import ssl
 import sys
 import warnings
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any, Self
 
 from .bounds import wrong_client_id, wrong_in_connect
 from .exceptions import InvalidClientIDException, JMSException, JMSSecurityException
+from .lookup import Found, read_only
 from .machine import Address, Addresses, ConnectionMachine, options_in
 from .settings import PROFILES, Profile, Reliability, Settings
 
@@ -27,11 +27,32 @@ class FactorySettings(Settings):
     """For `stomp+tls://` addresses; None: Python's default, which trusts the system's authorities and checks the host's name."""
     ssl_is_host_trusted: bool = False
     """Believe whoever answers: no certificate is checked. For tests only."""
+    _fixed: frozenset[str] = field(default=frozenset(), init=False, repr=False, compare=False)
+    """Settings that the operator of an administered object has, and nobody else."""
+    _object: str = field(default="", init=False, repr=False, compare=False)
+    """Its name."""
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name in getattr(self, "_fixed", ()) and value != getattr(self, name):
+            raise read_only(self._object, name)
+        object.__setattr__(self, name, value)
 
     @classmethod
     def of_profile(cls, profile: Profile | str, **settings: Any) -> Self:
         """With the defaults of `sun`, `activemq` or `websphere`, and what is given beside them."""
         return cls(**(PROFILES[Profile(profile)] | settings))
+
+    @classmethod
+    def _finder(cls, settings: dict[str, Any]) -> Self:
+        """What looks an object up: connects as nobody in particular."""
+        return cls(**{name: value for name, value in settings.items() if name != "configured_client_id"})
+
+    @classmethod
+    def _administered(cls, found: Found, given: dict[str, Any]) -> Self:
+        values, fixed = found.settings(given)
+        made = cls(**values)
+        made._object, made._fixed = found.name, fixed
+        return made
 
     def _for_connection(self) -> Self:
         """As they are now: what is changed later is for later connections."""
@@ -40,21 +61,23 @@ class FactorySettings(Settings):
         problem = self._problem()
         if problem:
             raise JMSException(f"the connection factory is not usable: {problem}")
-        settings = copy.copy(self)
+        settings = object.__new__(type(self))
+        for each in fields(self):
+            object.__setattr__(settings, each.name, getattr(self, each.name))
         for name, value in options_in(self.address_list).items():
             setattr(settings, name, value)
         if not settings.app_id:
             settings.app_id = Path(sys.argv[0]).name
         return settings
 
-    def _machine(self, username: str | None, password: str | None, client_id: str) -> tuple[ConnectionMachine, Addresses]:
+    def _machine(self, username: str | None, password: str | None, client_id: str, lookup: str = "") -> tuple[ConnectionMachine, Addresses]:
         username = self.username if username is None else username
         password = self.password if password is None else password
         if wrong := wrong_in_connect(username):
             raise JMSSecurityException(f"the user name {wrong}")
         if wrong_in_connect(password):  # without what it is
             raise JMSSecurityException("the password cannot be said to the broker: it must be a str without line breaks and NUL characters")
-        machine = ConnectionMachine(self, username, password, client_id)
+        machine = ConnectionMachine(self, username, password, client_id, lookup)
         return machine, Addresses(self, random.randrange(1 << 16))  # noqa: S311  # spreads connections, guards nothing
 
     def _context(self, address: Address) -> ssl.SSLContext | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from .message import LEVEL_NAMES, Header, Reliability
+from .message import LEVEL_NAMES, STORED, Header, Reliability
 
 if TYPE_CHECKING:
     from .settings import Settings
@@ -17,6 +17,8 @@ AS_DESTINATION = "as-destination"
 """In place of a level: the destination's default; if it has none, what the delivery mode stands for without any mapping."""
 ASKED = (*LEVEL_NAMES, AS_DESTINATION)
 """What a producer may ask for."""
+BELOW_STORED = LEVEL_NAMES[:STORED]
+"""Levels of messages that are lost when the node stops."""
 
 
 @dataclass(slots=True, frozen=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import ipaddress
+import json
 import logging
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -36,6 +37,9 @@ class Account:
 class AccountSource(Protocol):
     async def account(self, name: str) -> Account | None:
         """The account, as it is now."""
+
+    async def administered(self, name: str) -> dict[str, object] | None:
+        """The administered object of this name, as it is now."""
 
 
 class Accounts:
@@ -90,6 +94,11 @@ class Accounts:
                 return None
             if reviews == self._reviews:
                 return account
+
+    async def administered(self, name: str) -> str | None:
+        """For who was let in: the administered object of this name, as one line of JSON; None: there is none."""
+        found = await self._source.administered(name)
+        return None if found is None else json.dumps(found, separators=(",", ":"))
 
     async def review(self, name: str | None) -> None:
         """The account may have been changed, or None: any may. Ends its connections if it was disabled, deleted or given another password."""

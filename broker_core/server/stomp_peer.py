@@ -13,6 +13,7 @@ from broker_core.engine.effects import Confirmed, Delivered, Output
 from broker_core.engine.message import VOLATILE
 from broker_core.stomp.connection import BodyPart, Connection, Event
 from broker_core.stomp.login import Login
+from broker_core.stomp.mapping import quoted
 from broker_core.store import BodyMissing
 
 from .auth import REFUSED
@@ -226,6 +227,10 @@ class StompPeer(asyncio.Protocol):
             return []
         self._account = account
         self._node.sessions.begin(self, account)  # before anything is waited for: a change of the account, heard now, ends this login
+        found = await self._node.accounts.administered(login.lookup) if login.lookup else ""
+        if found is None:
+            self._connection.reject(f"no administered object is called {quoted(login.lookup)}")
+            return []
         problem = await self._node.client_ids.claim(login.client_id, account, self)
         if problem:
             self._connection.reject(problem)
@@ -235,7 +240,7 @@ class StompPeer(asyncio.Protocol):
             self._node.client_ids.release(login.client_id, self)
             return []
         session = f"{self._node.instance}-{self._node.epoch}-{self._number}"
-        events = self._connection.accept(account, session, self._node.clock.now(), self._node.accounts.mapping(account))
+        events = self._connection.accept(account, session, self._node.clock.now(), self._node.accounts.mapping(account), found)
         self._arm()
         return events
 

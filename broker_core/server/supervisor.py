@@ -280,6 +280,9 @@ class _Source:
         name, salt, iterations, stored_key, server_key, disabled, loopback_only, *mapping = row
         return Account(name, Verifier(salt, iterations, stored_key, server_key), disabled, loopback_only, LevelMapping(*mapping))
 
+    async def administered(self, name: str) -> dict[str, object] | None:
+        return await self._operators.administered(name)
+
 
 def times_of(config: BrokerConfig) -> Times:
     return Times(config.lease_heartbeat_ms / 1000, config.lease_stale_ms / 1000, config.outputs_stop_ms / 1000)

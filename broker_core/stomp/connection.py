@@ -157,9 +157,10 @@ class Connection:
         return []
 
     # -- the verdict on the login -------------------------------------------------------------------------------------------------------
-    def accept(self, account: str, session: str, now: int, mapping: LevelMapping = UNMAPPED) -> list[Event]:
+    def accept(self, account: str, session: str, now: int, mapping: LevelMapping = UNMAPPED, told: str = "") -> list[Event]:
         """Let the client in: CONNECTED is queued; the engine's Open, then whatever the client sent meanwhile. `session`: `<instance>-<epoch>-<number>`,
-        which no other connection has or will have. `mapping`: the account's, of delivery modes to levels."""
+        which no other connection has or will have. `mapping`: the account's, of delivery modes to levels. `told`: the
+        administered object that the client asked for, as JSON."""
         if self._phase is not Phase.LOGGING_IN:
             return []
         self._phase = Phase.OPEN
@@ -167,7 +168,7 @@ class Connection:
         self._temporaries.session = session
         handshake = self._handshake
         self._heart = HeartBeat(*handshake.beats, now)
-        self._out.append(handshake.connected(session))
+        self._out.append(handshake.connected(session, told))
         self._parser.version = self.version
         handshake.mapping = handshake.mapping.over(mapping)
         if self._memory is not None and not handshake.client_id and handshake.mapping == UNMAPPED:  # what is prepared says both

@@ -28,12 +28,14 @@ class Handshake:
         self.client_id, self.mapping = login.client_id, login.mapping
         return login
 
-    def connected(self, session: str) -> bytes:
-        """The CONNECTED frame."""
+    def connected(self, session: str, told: str = "") -> bytes:
+        """The CONNECTED frame. `told`: the administered object that was asked for, one line of ASCII."""
         interval = self._limits.heart_beat_ms_min
         lines = ["CONNECTED", f"version:{self.version}", f"server:{self._server}", f"session:{session}"]
         if self.version != "1.0":
             lines.append(f"heart-beat:{interval},{interval}")
+        if told:
+            lines.append(f"administered-object:{told}")
         return ("\n".join(lines) + "\n\n\0").encode()
 
     def take_early(self) -> bytes:

@@ -26,6 +26,9 @@ class Login:
     mapping: LevelMapping = UNMAPPED
     """What its connection factory has delivery modes stand for."""
 
+    lookup: str = ""
+    """The administered object that is asked for; empty: none."""
+
     def __repr__(self) -> str:
         return f"Login(login={self.login!r}, host={self.host!r}, client_id={self.client_id!r})"
 
@@ -47,7 +50,9 @@ def read_connect(headers: dict[str, str], limits: Limits) -> tuple[str, tuple[in
         version = common[-1]
     if len(headers.get("client-id", "")) > limits.client_id_max:
         raise Malformed(f"header client-id must have at most {limits.client_id_max} characters")
+    if len(headers.get("lookup", "")) > limits.client_id_max:
+        raise Malformed(f"header lookup must have at most {limits.client_id_max} characters")
     beats = negotiate(headers.get("heart-beat"), limits.heart_beat_ms_min)
     login = Login(headers.get("login", ""), headers.get("passcode", ""), headers.get("host", ""), headers.get("client-id", ""))
-    login.mapping = read_mapping(headers)
+    login.mapping, login.lookup = read_mapping(headers), headers.get("lookup", "")
     return version, beats, login

@@ -50,6 +50,9 @@ _ACCOUNT = """
 SELECT name, salt, iterations, stored_key, server_key, disabled, loopback_only, persistent_reliability, nonpersistent_reliability
 FROM surety.account WHERE name = %s
 """
+_ADMINISTERED = """
+SELECT jsonb_build_object('name', name, 'kind', kind, 'attributes', attributes, 'read_only', read_only) FROM surety.administered WHERE name = %s
+"""
 _FORGET_NODES = "DELETE FROM surety.node_status WHERE shard = %s AND at < clock_timestamp() - interval '1 minute'"
 _RETIRE = "DELETE FROM surety.node_status WHERE shard = %s AND node = %s"
 
@@ -100,6 +103,13 @@ class OperatorTables:
             return None
         rows = await self._execute(_ACCOUNT, [name])
         return rows[0] if rows else None
+
+    async def administered(self, name: str) -> dict[str, Any] | None:
+        """The administered object of this name: name, kind, attributes, read_only; or None."""
+        if "\0" in name:
+            return None
+        rows = await self._execute(_ADMINISTERED, [name])
+        return rows[0][0] if rows else None
 
     async def account_changes(self) -> AsyncGenerator[str | None, None]:
         """Names of accounts that were disabled, deleted or given another password, as it happens; None first: what happened before was not heard.

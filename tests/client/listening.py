@@ -35,6 +35,8 @@ class ListeningBroker:
         """Whoever is let in is dropped at once."""
         self.answer = b""
         """Said after the next SEND. TLS must be spoken by one thread."""
+        self.object = ""
+        """What CONNECTED tells, as JSON."""
         self.refusal = ""
         """What whoever connects is told."""
         self._context = context
@@ -129,7 +131,8 @@ class ListeningBroker:
             if self.refusal:
                 accepted.sendall(f"ERROR\nmessage:{self.refusal}\n\n\0".encode())
             else:
-                accepted.sendall(b"CONNECTED\nversion:1.2\nsession:n-1-7\nheart-beat:0,0\n\n\0")
+                told = f"administered-object:{self.object}\n".encode() if self.object else b""
+                accepted.sendall(b"CONNECTED\nversion:1.2\nsession:n-1-7\nheart-beat:0,0\n%b\n\0" % told)
                 if self.hanging_up:
                     accepted.shutdown(socket.SHUT_RDWR)
             return

@@ -7,7 +7,7 @@ import pytest
 from broker_core.engine.commands import Open, PeerLost, Send
 from broker_core.stomp.limits import Limits
 from broker_core.stomp.login import Login
-from tests.stomp.conversation import Client, Cut
+from tests.stomp.conversation import Client, Cut, connected
 
 
 # -- refused ------------------------------------------------------------------------------------------------------------------------
@@ -227,3 +227,18 @@ def test_intervals_shorter_than_our_minimum_are_not_agreed_to() -> None:
     client.now += 10
     client.machine.tick(client.now)
     assert client.octets() == b""
+
+
+def test_an_administered_object_is_told_in_connected_to_who_asks_for_it(cut: Cut) -> None:
+    client = Client(cut=cut)
+    (login,) = client.says(b"CONNECT\naccept-version:1.2\nhost:/\nlookup:the shop: 1\n\n\0")
+    assert isinstance(login, Login) and login.lookup == "the shop: 1"
+    client.machine.accept("guest", "s", client.now, told='{"kind":"factory","a":"b:c"}')
+    assert client.hears()[0].headers["administered-object"] == '{"kind":"factory","a":"b:c"}'
+    assert "administered-object" not in connected(cut).machine._handshake.connected("s").decode()
+
+
+def test_a_name_to_be_looked_up_is_bounded(cut: Cut) -> None:
+    client = Client(cut=cut)
+    assert client.says(b"CONNECT\naccept-version:1.2\nhost:/\nlookup:" + b"x" * 256 + b"\n\n\0") == []
+    assert client.error().headers["message"] == "header lookup must have at most 255 characters"

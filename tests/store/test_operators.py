@@ -83,6 +83,19 @@ def test_an_account_that_does_not_exist_or_cannot_is_none(dsn: str) -> None:
     asyncio.run(story())
 
 
+def test_administered_objects_are_told_by_name(dsn: str) -> None:
+    async def story() -> None:
+        operators = OperatorTables(dsn)
+        tell(dsn, """INSERT INTO surety.administered (name, kind, attributes) VALUES ('the "shop"', 'factory', '{"override_priority": 7}')""")
+        assert await operators.administered("nobody'; --") is None
+        assert await operators.administered("a\0b") is None
+        found = {"name": 'the "shop"', "kind": "factory", "attributes": {"override_priority": 7}, "read_only": False}
+        assert await operators.administered('the "shop"') == found
+        await operators.close()
+
+    asyncio.run(story())
+
+
 def test_a_node_that_retires_is_listed_no_longer(dsn: str) -> None:
     async def story() -> None:
         operators = OperatorTables(dsn)

@@ -64,13 +64,14 @@ INWARD = {
     "scram": set(),
     "config": set(),
     "transport": {"config"},
+    "administered": {"engine"},
     "control": {"engine", "scram"},
     "store": {"store", "engine"},
     "server": {"server", "engine", "stomp", "amqp", "store", "config", "scram"},
     "client": {"client", "stomp", "engine"},
     "client.aio": {"client.aio", "client"},
     "worker": {"server", "config", "transport"},
-    "console": {"config", "control", "transport"},
+    "console": {"administered", "config", "control", "transport"},
 }
 """Which rooms of broker_core each room may import. Nothing imports console but itself."""
 EXCEPTIONS = {(f"console/management/commands/{command}.py", "store") for command in ("migrate", "restore")}
@@ -83,7 +84,10 @@ PURE_PLACES = (
     *(f"broker_core/client/{name}.py" for name in ("bounds", "destinations", "exceptions", "headers", "messages", "properties", "settings")),
 )
 """Folders and files without surroundings."""
-COLOURLESS = ("bounds", "clock", "destinations", "exceptions", "faces", "factory_settings", "headers", "machine", "messages", "properties", "settings")
+COLOURLESS = (
+    "bounds", "clock", "destinations", "exceptions", "faces", "factory_settings", "headers",
+    "lookup", "machine", "messages", "properties", "settings",
+)
 """What of the client either colour uses and that knows none: all that the asyncio room may import beside itself. The rest is of threads."""
 PURE_LIBRARY = {
     "__future__", "abc", "bisect", "collections", "copy", "dataclasses", "enum", "functools", "heapq", "itertools", "json", "math",

@@ -30,6 +30,11 @@ class ConnectionFace(Generic[S, E]):
         """The client identifier, which durable subscriptions belong to; empty: none."""
         return self._machine.client_id
 
+    @property
+    def found(self) -> str:
+        """For the factory: the administered object that was asked for, as the broker says it."""
+        return self._machine.found
+
     def _check_client_id(self, client_id: str) -> None:
         """Raise if it cannot be set, or not now."""
         if not client_id:

@@ -17,6 +17,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 
+from broker_core.client.destinations import Administered
 from broker_core.client.settings import OPTIMIZED_PERCENT, AcknowledgeMode, Batch, Settings
 from broker_core.stomp.limits import Limits
 
@@ -80,8 +81,10 @@ def share(prefetch: int, percent: float) -> int:
     return max(1, -int(-prefetch * percent // 100))
 
 
-def prefetch_of(settings: Settings, on_topic: bool, durable: bool, browses: bool) -> int:
+def prefetch_of(settings: Settings, on_topic: bool, durable: bool, browses: bool, administered: Administered | None = None) -> int:
     """How many messages may be delivered to a consumer ahead of their acknowledgement."""
+    if administered is not None and administered.consumer_flow_limit is not None:
+        return administered.consumer_flow_limit or PREFETCH_MAX
     if settings.consumer_flow_limit is not None:
         return settings.consumer_flow_limit or PREFETCH_MAX
     policy = settings.prefetch_policy

@@ -34,8 +34,12 @@ class Phase(Enum):
 class ConnectionMachine:
     """`owner` is whatever its driver knows it by; so are the sessions' owners."""
 
-    def __init__(self, settings: Settings, username: str, password: str, client_id: str) -> None:
+    def __init__(self, settings: Settings, username: str, password: str, client_id: str, lookup: str = "") -> None:
+        """`lookup`: the administered object that is asked for while connecting; empty: none."""
         self.settings = settings
+        self._lookup = lookup
+        self.found = ""
+        """That object, as the broker says it."""
         self.username = username
         self.client_id = client_id
         self.phase = Phase.WAITING
@@ -84,6 +88,8 @@ class ConnectionMachine:
         headers = {"accept-version": "1.2", "host": host, "login": self.username, "passcode": self._password, "heart-beat": f"{ping},{ping}"}
         if self.client_id:
             headers["client-id"] = self.client_id
+        if self._lookup:
+            headers["lookup"] = self._lookup
         assert self.awaits_socket()
         self.phase = Phase.CONNECTING
         self._reader = Reader()
@@ -221,6 +227,7 @@ class ConnectionMachine:
         elif frame.command == "CONNECTED" and self.phase is Phase.CONNECTING:
             self._heart = HeartBeat(*self._beats(frame.headers.get("heart-beat", "0,0")), now)
             self.phase = Phase.OPEN
+            self.found = frame.headers.get("administered-object", "")
             self.temporaries.session = frame.headers.get("session", "")
             for consumer in self._consumers.values():
                 self.subscribe(consumer)

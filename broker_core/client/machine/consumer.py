@@ -64,7 +64,7 @@ class ConsumerMachine:
         connection = session.connection
         self.session = session
         self.what = what
-        self.prefetch = prefetch_of(connection.settings, what.on_topic, what.durable, what.browses)
+        self.prefetch = prefetch_of(connection.settings, what.on_topic, what.durable, what.browses, what.destination.administered)
         mode = AcknowledgeMode.NO_ACKNOWLEDGE if what.browses else session.mode
         self.acknowledging = acknowledging(mode, what.on_topic, self.prefetch, connection.settings)
         self.subscription = b"%d" % connection.number()

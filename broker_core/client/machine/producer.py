@@ -76,6 +76,8 @@ class ProducerMachine:
             mode = mode if settings.override_delivery_mode is None else settings.override_delivery_mode
             priority = priority if settings.override_priority is None else settings.override_priority
             seconds = seconds if settings.override_expiration is None else settings.override_expiration
+        if target.administered is not None:
+            mode, priority, seconds = target.administered.over(mode, priority, seconds)
         _check_priority(priority)
         persistent = mode == PERSISTENT
         expires, delay = NEVER, 0

@@ -74,6 +74,7 @@ _BEGINNINGS: tuple[tuple[str, type[JMSException]], ...] = (
     ("the account ", JMSSecurityException),
     ("the password of ", JMSSecurityException),
     ("header selector is not valid", InvalidSelectorException),
+    ("no administered object ", InvalidDestinationException),
     ("destination ", InvalidDestinationException),
     ("the body ", ResourceAllocationException),
     ("more than ", ResourceAllocationException),

@@ -383,6 +383,15 @@ CREATE TABLE surety.account (
     created_at timestamptz NOT NULL DEFAULT clock_timestamp()
 );
 
+-- Administered objects: connection factories and destinations that clients look up by name. `attributes`: see broker_core.administered.
+CREATE TABLE surety.administered (
+    name text PRIMARY KEY,
+    kind text NOT NULL CHECK (kind IN ('factory', 'queue', 'topic')),
+    attributes jsonb NOT NULL DEFAULT '{}',
+    read_only boolean NOT NULL DEFAULT false,
+    created_at timestamptz NOT NULL DEFAULT clock_timestamp()
+);
+
 -- What the node tells about itself once a second, for whoever asks by SQL. A row older than a few seconds means: unknown.
 CREATE TABLE surety.destination_statistics (
     shard int2,
