@@ -152,6 +152,11 @@ class BrokerConfig:
     """The wait grows no further."""
     dead_retention_days: int = _number(14, 1, 36_500)
     """Messages stay on the dead message queue this long; it has no other bound (R23)."""
+    dead_truncate_body: bool = field(default=False, metadata={"variable": ""})
+    """Of dead messages only headers and properties are kept, not the body. A message's own JMS_SUN_TRUNCATE_MSG_BODY counts more."""
+    dead_log: bool = field(default=False, metadata={"variable": ""})
+    """The node's log has a line for each dead message, kept or discarded: its identifier, destination and reason, nothing of its contents; at most
+    20 a second, the others are counted. A message's own JMS_SUN_LOG_DEAD_MESSAGES counts more."""
 
     # -- memory and disk ------------------------------------------------------------------------------------------------------------
     window_rows_max: int = _number(2_000, 1, 10_000_000)

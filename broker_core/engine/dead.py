@@ -1,6 +1,6 @@
 """Messages that die: expired, rejected, failed too often, or removed to make room. They go to the dead message queue with time and reason, or are discarded
-if their destination says so (checklist items 75 to 80). A destination may have a queue of its own for them. Nothing dies twice: what has died is gone when
-it dies again."""
+if their destination says so, or they themselves (checklist items 75 to 80). A destination may have a queue of its own for them. Nothing dies twice: what has
+died is gone when it dies again."""
 
 from __future__ import annotations
 
@@ -13,31 +13,36 @@ from .aliases import target_of
 from .capacity import entered
 from .cursor import Cursor
 from .destination import Destination
-from .effects import Copy, Outcome
+from .effects import Copy, Death, Outcome
 from .message import VOLATILE, Encoding, Header, Message, StoredBody
 from .placing import create, place
 from .policy import settings_for
 from .refusal import Refusal
 from .shard import Shard
 from .waiting import withdraw
+from .wishes import Wishes, wishes_of
 
 REASONS = {
     Outcome.EXPIRED: "EXPIRED", Outcome.UNDELIVERABLE: "UNDELIVERABLE", Outcome.REJECTED: "UNDELIVERABLE",
     Outcome.OLDEST: "OLDEST", Outcome.LOW_PRIORITY: "LOW_PRIORITY",
 }  # fmt: skip
-"""Open MQ's names (JMS_SUN_DMQ_UNDELIVERED_REASON)."""
+"""Open MQ's names (JMS_SUN_DMQ_UNDELIVERED_REASON). Its ERROR never comes: a broker that cannot process a message stops and keeps it."""
 ONCE = (Outcome.EXPIRED, Outcome.OLDEST, Outcome.LOW_PRIORITY)
 """A message of a topic that ends so for several subscriptions is in the dead message queue once."""
 
 
 COPY_STEPS = 8
 """What a copy to the dead message queue weighs: its header is written anew."""
+DEATHS_MAX = 100
+"""Of those that one flush tells of; others are counted. 0.5 KiB each."""
 EXPIRED = "the message's time to live passed before it was consumed"
 REASON, DIED_AT, COMMENT, FAILURES = (
     "JMS_SUN_DMQ_UNDELIVERED_REASON", "JMS_SUN_DMQ_UNDELIVERED_TIMESTAMP", "JMS_SUN_DMQ_UNDELIVERED_COMMENT", "JMS_SUN_DMQ_DELIVERY_COUNT",
 )  # fmt: skip
+EXCEPTION, TRUNCATED = "JMS_SUN_DMQ_UNDELIVERED_EXCEPTION", "JMS_SUN_DMQ_BODY_TRUNCATED"
+PRODUCED_BY, DEAD_AT = "JMS_SUN_DMQ_PRODUCING_BROKER", "JMS_SUN_DMQ_DEAD_BROKER"
 ORIGIN, ACCEPTED_AT, EXPIRATION = "original-destination", "original-timestamp", "original-expiration"
-ADDED = frozenset((REASON, DIED_AT, COMMENT, FAILURES, ORIGIN, ACCEPTED_AT, EXPIRATION))
+ADDED = frozenset((REASON, DIED_AT, COMMENT, EXCEPTION, FAILURES, PRODUCED_BY, DEAD_AT, TRUNCATED, ORIGIN, ACCEPTED_AT, EXPIRATION))
 """What a dead message tells besides what its sender said. No sender may say it."""
 
 
@@ -46,11 +51,9 @@ def bury(shard: Shard, cursor: Cursor, message: Message, outcome: Outcome, comme
     settle_now(shard, cursor, message, outcome)
     shard.batch.room -= COPY_STEPS
     _count(shard, cursor, 1)
-    if not _is_kept(shard, cursor) or has_died(message) or (outcome in ONCE and not _not_buried(shard, cursor, message.position, message.position)):
-        if not cursor.stored:
-            discard_body(shard, message)
-        return
-    _copy(shard, cursor, message, outcome, comment)
+    once = outcome in ONCE and not _not_buried(shard, cursor, message.position, message.position)
+    if (once or not _part(shard, cursor, message, outcome, comment)) and not cursor.stored:
+        discard_body(shard, message)
 
 
 def expire(shard: Shard, cursor: Cursor, message: Message) -> None:
@@ -63,16 +66,15 @@ def expire_range(shard: Shard, cursor: Cursor, messages: Sequence[Message], octe
     failures = dict(cursor.failures) if cursor.failures else cursor.failures
     settle_range(shard, cursor, first, last, octets, Outcome.EXPIRED)
     _count(shard, cursor, len(messages))
-    copied: list[Message] = []
-    for low, high in _not_buried(shard, cursor, first, last) if _is_kept(shard, cursor) else ():
-        copied += [message for message in messages[low - first : high - first + 1] if not has_died(message)]
-    for message in copied:
-        message.failures = failures.get(message.position, 0)
-        _copy(shard, cursor, message, Outcome.EXPIRED, EXPIRED)
+    copied: dict[int, None] = {}
+    for low, high in _not_buried(shard, cursor, first, last):
+        for message in messages[low - first : high - first + 1]:
+            message.failures = failures.get(message.position, 0)
+            if _part(shard, cursor, message, Outcome.EXPIRED, EXPIRED):
+                copied[message.position] = None
     if cursor.lane.bodies:
-        theirs = {message.position for message in copied}
         for message in messages:
-            if message.position not in theirs:
+            if message.position not in copied:
                 discard_body(shard, message)
     return len(copied)
 
@@ -82,10 +84,31 @@ def _count(shard: Shard, cursor: Cursor, messages: int) -> None:
     shard.dead += messages
 
 
-def _is_kept(shard: Shard, cursor: Cursor) -> bool:
-    """Whether what dies here goes to the dead message queue."""
-    origin = cursor.subscription.destination
-    return origin.settings.use_dead and origin is not shard.destinations[DEAD_MESSAGE_QUEUE]
+def _part(shard: Shard, cursor: Cursor, message: Message, outcome: Outcome, comment: str) -> bool:
+    """Copy it to the dead message queue, if its destination and its own wish have it so; tell of its death, if anybody wants to know. Whether it was copied."""
+    origin, wishes = cursor.subscription.destination, wishes_of(shard, message.header)
+    kept = origin.settings.use_dead if wishes.preserve is None else wishes.preserve
+    kept = kept and not has_died(message) and origin is not shard.destinations[DEAD_MESSAGE_QUEUE]
+    target = _copy(shard, cursor, message, outcome, comment, cut=_is_cut(shard, wishes)) if kept else None
+    if _is_told(shard, wishes):
+        _tell(shard, message, origin.address, REASONS[outcome], comment, target)
+    return target is not None
+
+
+def _is_cut(shard: Shard, wishes: Wishes) -> bool:
+    return shard.limits.dead_truncate_body if wishes.truncate is None else wishes.truncate
+
+
+def _is_told(shard: Shard, wishes: Wishes) -> bool:
+    return shard.limits.dead_log if wishes.log is None else wishes.log
+
+
+def _tell(shard: Shard, message: Message, address: str, reason: str, comment: str, target: Destination | None) -> None:
+    batch = shard.batch
+    if len(batch.deaths) < DEATHS_MAX:
+        batch.deaths.append(Death(shard.message_id(message), address, reason, comment, "" if target is None else target.address))
+    else:
+        batch.deaths_more += 1
 
 
 def has_died(message: Message) -> bool:
@@ -117,33 +140,49 @@ def _not_buried(shard: Shard, cursor: Cursor, first: int, last: int) -> list[tup
     return found
 
 
-def _copy(shard: Shard, cursor: Cursor, message: Message, outcome: Outcome, comment: str) -> None:
-    origin = cursor.subscription.destination
+def _copy(shard: Shard, cursor: Cursor, message: Message, outcome: Outcome, comment: str, *, cut: bool) -> Destination | None:
+    """`cut`: without its body. Returns where it is now; None: what is not stored has no body at hand."""
+    origin, body = cursor.subscription.destination, message.body
+    if body is None and not (cursor.stored or cut):
+        return None
     target = _dead_queue(shard, origin)
-    copy = Message(_dead_header(shard, origin.address, message, outcome, comment), None, message.size)
+    header = _dead_header(shard, origin.address, message, REASONS[outcome], comment, cut=cut)
+    copy = Message(header, None, len(header.octets) if cut else message.size)
     if cursor.stored:
         place(shard, target, copy, copied=True)
         segment = shard.segments.holding((origin.number, cursor.index), message.position)
-        shard.batch.copies.append(Copy(segment, (origin.number, cursor.index, message.position), copy))
-    elif message.body is not None:
-        copy.body = message.body
-        if message.body.__class__ is StoredBody and copy.header.lane < VOLATILE and not hand_over(shard, message.body):
+        shard.batch.copies.append(Copy(segment, (origin.number, cursor.index, message.position), copy, cut))
+    else:
+        copy.body = body
+        if cut:
+            copy.body = b""
+            discard_body(shard, message)
+        elif body.__class__ is StoredBody and copy.header.lane < VOLATILE and not hand_over(shard, body):
             copy.header = copy.header.unstored()
         place(shard, target, copy)
     if target.capacity is not None:
         entered(shard, target)
+    return target
 
 
 def refuse(shard: Shard, address: str, message: Message, refusal: Refusal, sent_at: int) -> None:
-    """The message could not be sent to this address, and its sender is not there to hear it."""
+    """The message could not be sent to this address, and its sender is not there to hear it. That is no matter of the destination's settings."""
     message.accepted_at = sent_at
-    header = _dead_header(shard, address, message, Outcome.UNDELIVERABLE, refusal.value)
     shard.dead += 1
     shard.batch.room -= COPY_STEPS
-    target = shard.destinations[DEAD_MESSAGE_QUEUE]
-    place(shard, target, Message(header, message.body, message.size))
-    if target.capacity is not None:
-        entered(shard, target)
+    wishes = wishes_of(shard, message.header)
+    kept, cut = wishes.preserve is not False, _is_cut(shard, wishes)
+    target = shard.destinations[DEAD_MESSAGE_QUEUE] if kept else None
+    if cut or not kept:
+        discard_body(shard, message)
+    if target is not None:
+        reason = REASONS[Outcome.UNDELIVERABLE]
+        header = _dead_header(shard, address, message, reason, refusal.value, cut=cut, exception=refusal.name)
+        place(shard, target, Message(header, b"" if cut else message.body, len(header.octets) if cut else message.size))
+        if target.capacity is not None:
+            entered(shard, target)
+    if _is_told(shard, wishes):
+        _tell(shard, message, address, REASONS[Outcome.UNDELIVERABLE], refusal.value, target)
 
 
 def expire_found(shard: Shard, cursor: Cursor, message: Message) -> None:
@@ -158,19 +197,25 @@ def expire_found(shard: Shard, cursor: Cursor, message: Message) -> None:
         shard.mark(cursor.subscription)
 
 
-def _dead_header(shard: Shard, address: str, message: Message, outcome: Outcome, comment: str) -> Header:
+def _dead_header(shard: Shard, address: str, message: Message, reason: str, comment: str, *, cut: bool, exception: str = "") -> Header:
+    """`exception`: what refused it, by its name."""
     header = message.header
     added = json.loads(header.annotations) if header.annotations else {}
     added |= {
-        REASON: REASONS[outcome],
+        REASON: reason,
         DIED_AT: shard.now,
         COMMENT: comment,
         FAILURES: message.failures,
+        PRODUCED_BY: shard.instance,
+        DEAD_AT: shard.instance,
+        TRUNCATED: cut,
         ORIGIN: address,
         ACCEPTED_AT: message.accepted_at,
     }
     if header.expiration:
         added[EXPIRATION] = header.expiration
+    if exception:
+        added[EXCEPTION] = exception
     return Header(
         octets=header.octets,
         priority=header.priority,

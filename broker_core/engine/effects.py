@@ -192,6 +192,8 @@ class Copy:
     """(destination, lane, position)"""
     target: Message
     """Its header tells priority, reliability, expiration, message id and annotations of the copy; octets and body come from the source."""
+    cut: bool = False
+    """The copy has no body; its size is the target's."""
 
 
 @dataclass(slots=True)
@@ -304,6 +306,20 @@ class DestinationStatistics:
 
 
 @dataclass(slots=True)
+class Death:
+    """A message that died, for the log: nothing of what its sender said is in it but its identifier and where it was sent to."""
+
+    message_id: str
+    destination: str
+    reason: str
+    """As in JMS_SUN_DMQ_UNDELIVERED_REASON."""
+    comment: str
+    """The same as a sentence."""
+    kept_in: str
+    """The dead message queue that has it now; empty: it was discarded."""
+
+
+@dataclass(slots=True)
 class Effects:
     """What one batch amounts to. `commit` is None when nothing needs the database."""
 
@@ -316,6 +332,10 @@ class Effects:
     """If one was asked for: to be written once `commit` is durable, as all that follows."""
     maintenance: list[Maintenance] = field(default_factory=list)
     statistics: list[DestinationStatistics] = field(default_factory=list)
+    deaths: list[Death] = field(default_factory=list)
+    """Of messages that are to be in the log when they die."""
+    deaths_more: int = 0
+    """Those that died beyond what one flush tells of."""
     unlisted: list[int] = field(default_factory=list)
     """Temporary destinations that were in earlier statistics and have ended: nothing else says so, as no definition told that they were there."""
 

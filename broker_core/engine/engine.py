@@ -129,7 +129,7 @@ class Engine:
         shard.batch = Batch(shard.limits)
         shard.unreleased.append((shard.presettled, shard.browsing.sending))
         shard.presettled, shard.browsing.sending = [], []
-        effects = Effects(commit, batch.outputs, batch.reads, batch.discarded, statistics=rows)
+        effects = Effects(commit, batch.outputs, batch.reads, batch.discarded, statistics=rows, deaths=batch.deaths, deaths_more=batch.deaths_more)
         if report:
             effects.checkpoint = checkpoint(shard)
             effects.maintenance = maintain(shard)

@@ -3,7 +3,7 @@
 A message of a topic expires for each of its subscriptions, and these may be thousands. So what is found waits here, as runs of neighbours in a lane,
 and every flush ends a bounded part of it: most of a run costs a subscription one step and the ledger one range. Nothing depends on how soon it is
 done, as whoever is about to deliver a message looks at its expiration (dispatch, settlement). What waits is one page of a sweep at the most, less
-headers and bodies, and volatile messages, which are in memory anyway.
+bodies and most header sections, and volatile messages, which are in memory anyway.
 """
 
 from __future__ import annotations
@@ -64,7 +64,9 @@ def sweep_expired(shard: Shard) -> None:
     shard.expiry_upto = shard.now
     shard.expiry_read = shard.next_read()
     segments = shard.segments.all()
-    read = ExpiredWanted(shard.expiry_read, shard.expiry_from, shard.expiry_upto, shard.limits.expiry_rows, segments)
+    limits = shard.limits
+    sections = limits.dead_truncate_body  # what is left without the body must be weighed
+    read = ExpiredWanted(shard.expiry_read, shard.expiry_from, shard.expiry_upto, limits.expiry_rows, segments, limits.page_octets, sections)
     shard.segments.begin_read(read.read, segments)
     shard.batch.reads.append(read)
 

@@ -27,6 +27,10 @@ class Limits:
     segment_rows: int = 250_000
     segment_octets: int = 128 << 20
     dead_retention_ms: int = 14 * 86_400_000
+    dead_truncate_body: bool = False
+    """Of dead messages only headers and properties are kept, unless one wishes otherwise (see wishes)."""
+    dead_log: bool = False
+    """Dead messages are told of, unless one wishes otherwise."""
     reap_ms: int = 120_000
     """An automatic destination without consumers and messages for so long is destroyed (Open MQ's imq.autocreate.reaptime)."""
     transactions_max: int = 100

@@ -42,8 +42,8 @@ class PositionsWanted:
 
 @dataclass(slots=True)
 class ExpiredWanted:
-    """Stored messages of any destination with expiration in (after, upto], by (expiration, sequence), at most `limit`; without header sections and
-    bodies, so that a page of them weighs little however large they are."""
+    """Stored messages of any destination with expiration in (after, upto], by (expiration, sequence), at most `limit` rows; without bodies, and without the
+    header sections that hold no wish (see wishes). The others weigh `bytes_max` octets at most (at least one row)."""
 
     read: int
     after: tuple[int, int]
@@ -51,6 +51,9 @@ class ExpiredWanted:
     upto: int
     limit: int
     segments: list[int]
+    bytes_max: int
+    sections: bool = False
+    """With all header sections."""
 
 
 @dataclass(slots=True)

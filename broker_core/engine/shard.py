@@ -11,7 +11,7 @@ from .branch import Branches
 from .browser import Browser, Browsing
 from .cursor import Cursor
 from .destination import Destination, Lane
-from .effects import Copy, Definition, Output, PreparedBranch
+from .effects import Copy, Death, Definition, Output, PreparedBranch
 from .known_ids import Duplicates
 from .limits import Limits
 from .link import Link, Peer
@@ -45,6 +45,8 @@ class Batch:
     __slots__ = (
         "answers",
         "copies",
+        "deaths",
+        "deaths_more",
         "definitions",
         "dirty",
         "discarded",
@@ -102,6 +104,10 @@ class Batch:
         self.reads: list[Read] = []
         self.discarded: list[int] = []
         """Large bodies that no commit named nor will."""
+        self.deaths: list[Death] = []
+        """To be told to whoever keeps the log."""
+        self.deaths_more = 0
+        """How many more there were than are told."""
         self.dirty: dict[Subscription, None] = {}
         """Subscriptions to dispatch."""
         self.served: dict[Subscription, None] = {}

@@ -24,6 +24,7 @@ from broker_core.engine.transactions import places
 from broker_core.store import SpaceExhausted, Store
 
 from .clock import Clock
+from .dead_log import DeadLog
 from .held import HeldSends
 from .janitor import Janitor
 from .metrics import Metrics, gauges
@@ -90,6 +91,7 @@ class Host:
         self._wanted.set()  # what recovery left to write, and a first report: until then operators see "unknown"
         self._janitor = Janitor(store, space, self.submit, self.fail)
         self._reporter = Reporter(store, space, report_seconds, publish)
+        self._dead_log = DeadLog()
         self._timer: asyncio.TimerHandle | None = None
         self._tasks: set[asyncio.Task[None]] = set()
         self._failed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -206,6 +208,7 @@ class Host:
             for task in [loop, *self._tasks]:
                 task.cancel()
             self._janitor.cancel()
+            self._dead_log.finish()
             await asyncio.gather(loop, self._janitor.ended(), *self._tasks, return_exceptions=True)
 
     async def flushed(self) -> None:
@@ -310,6 +313,7 @@ class Host:
             self.spawn(self._read(read))
         if effects.discarded or effects.maintenance:
             self._janitor.take(effects)
+        self._dead_log.write(effects, time.monotonic())
         if effects.reports:
             self.spawn(self._report(effects))
 

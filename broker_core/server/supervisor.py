@@ -300,6 +300,8 @@ def limits_of(config: BrokerConfig) -> Limits:
         segment_rows=config.segment_rows_max,
         segment_octets=config.segment_octets_max,
         dead_retention_ms=config.dead_retention_days * 86_400_000,
+        dead_truncate_body=config.dead_truncate_body,
+        dead_log=config.dead_log,
         reap_ms=config.reap_after_seconds * 1000,
         auto_create=config.auto_create_queues,
         destinations_max=config.destinations_max,

@@ -149,8 +149,8 @@ class CommitBuilder:
         ).encode()
 
     def _copy(self, copies: list[Copy], segment: int) -> list[bytes]:
-        """R15: the sources' octets, encoding and body under the targets' headers. A source that is not there violates NOT NULL: better no commit
-        than a position without its message."""
+        """R15: the sources' octets, encoding and, unless they are cut, bodies under the targets' headers. A source that is not there violates NOT NULL:
+        better no commit than a position without its message."""
         if copies[0].segment == RETAINED:
             source, same = "surety.retained", f"s.shard = {self._shard} AND "
         else:
@@ -158,9 +158,10 @@ class CommitBuilder:
         table = message_table(self._shard, segment)
         values = b",".join(map(_copy_values, copies))
         names = "destination, lane, position, sequence, new_position, accepted_at, new_destination, expiration, priority, reliability"
-        names += ", message_id, client_id, annotations"
+        names += ", message_id, client_id, annotations, cut"
         insert = (
-            f"INSERT INTO {table}({COLUMNS}) SELECT t.sequence, t.new_position, t.accepted_at, t.new_destination, o.size, o.body, o.stored_body, "
+            f"INSERT INTO {table}({COLUMNS}) SELECT t.sequence, t.new_position, t.accepted_at, t.new_destination, coalesce(t.cut, o.size), "
+            "CASE WHEN t.cut IS NULL THEN o.body ELSE '' END, CASE WHEN t.cut IS NULL THEN o.stored_body END, "
             "t.expiration, t.priority, t.reliability, o.encoding, NULL, t.message_id, t.client_id, t.annotations, o.headers FROM (VALUES "
         )
         # LATERAL with a LIMIT is one index probe a copy, whatever the planner thinks of a table without statistics.
@@ -265,8 +266,8 @@ def _together(copies: list[Copy]) -> Iterator[list[Copy]]:
 
 def _copy_values(copy: Copy) -> bytes:
     target, header = copy.target, copy.target.header
-    return b"(%d,%d,%d::int8,%d::int8,%d::int8,%d::int8,%d,%d::int8,%d,%d,%b::text,%b::text,%b::text)" % (
+    return b"(%d,%d,%d::int8,%d::int8,%d::int8,%d::int8,%d,%d::int8,%d,%d,%b::text,%b::text,%b::text,%b::int4)" % (
         *copy.source, target.sequence, target.position, target.accepted_at, target.destination,
         instant(header.expiration), header.priority, header.reliability,
-        _text(header.message_id), _text(header.client_id), _text(header.annotations),
+        _text(header.message_id), _text(header.client_id), _text(header.annotations), b"%d" % target.size if copy.cut else b"NULL",
     )  # fmt: skip

@@ -150,7 +150,8 @@ class MemoryStore:
         for copy in commit.copies:
             source = self._source(copy)
             header = _retold(copy.target.header, source.header)
-            self._insert(segment, replace(_kept(copy.target, header, source.body), size=source.size))
+            body, size = (b"", copy.target.size) if copy.cut else (source.body, source.size)
+            self._insert(segment, replace(_kept(copy.target, header, body), size=size))
         for definition in commit.definitions:
             self._define(definition)
         for request, done, result in commit.answers:

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from broker_core.engine.message import VOLATILE, Encoding, Message, StoredBody
 from broker_core.engine.reads import RETAINED, ExpiredWanted, PageWanted, PositionsWanted, Read, ScheduledWanted
+from broker_core.engine.wishes import MARK
 
 from . import SegmentMissing
 from .memory_tables import Row, Tables
@@ -21,7 +22,9 @@ def read_rows(tables: Tables, read: Read, *, cut: bool) -> tuple[list[Message], 
             may_read(tables, segment)
     if isinstance(read, ExpiredWanted):
         due = sorted((row for row in _stored(tables, read.segments) if _is_due(row, read)), key=lambda row: (row.header.expiration, row.sequence))
-        return [_message(replace(row, header=replace(row.header, octets=b"")), None) for row in due[: read.limit]], len(due) < read.limit
+        found = _page([_bare(row, read) for row in due], read.limit, read.bytes_max, _header)
+        ended = len(found) == read.limit or sum(map(_header, found)) >= read.bytes_max or len(found) < len(due)
+        return [_message(row, None) for row in found], not ended
     if isinstance(read, PositionsWanted):
         wanted = set(read.positions)
         return [_message(row, row.body) for row in _lane(tables, read) if row.position in wanted], True
@@ -74,6 +77,11 @@ def _is_due(row: Row, read: ExpiredWanted) -> bool:
     return expiration > 0 and (expiration, row.sequence) > tuple(read.after) and expiration <= read.upto
 
 
+def _bare(row: Row, read: ExpiredWanted) -> Row:
+    kept = read.sections or MARK.encode() in row.header.octets
+    return row if kept else replace(row, header=replace(row.header, octets=b""))
+
+
 def _whole(row: Row) -> int:
     return row.size
 
@@ -100,8 +108,8 @@ def _page(rows: list[Row], limit: int, bytes_max: int, weight: Callable[[Row], i
     page: list[Row] = []
     octets = 0
     for row in rows[:limit]:
-        octets += weight(row)
-        if page and octets > bytes_max:
+        before, octets = octets, octets + weight(row)
+        if page and (octets > bytes_max or before >= bytes_max):
             break
         page.append(row)
     return page

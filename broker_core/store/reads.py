@@ -11,6 +11,7 @@ from psycopg.types.numeric import Int8
 from broker_core.engine.message import PRIORITIES, VOLATILE, Header, Message, StoredBody
 from broker_core.engine.reads import RETAINED, ExpiredWanted, PageWanted, PositionsWanted, Read, ScheduledWanted
 from broker_core.engine.subscription import EVERYTHING
+from broker_core.engine.wishes import MARK
 
 from .segments import Segments, message_table, spill_table
 from .sieve import Constant, sieve
@@ -20,6 +21,7 @@ _ROW = (
     "sequence, position, accepted_at, destination, size, body, stored_body"
 )
 _BARE = _ROW.replace("body, stored_body", "NULL::bytea AS body, NULL::int8 AS stored_body")
+_WISHING = f"CASE WHEN position('{MARK}'::bytea IN headers) > 0 THEN headers ELSE ''::bytea END AS headers"
 _SCHEDULED_ROW = _ROW.replace("sequence, position, accepted_at", "schedule AS sequence, 0::int8 AS position, due_at AS accepted_at")
 _RETAINED = "surety.retained"
 Keys = dict[str, int | list[int]]
@@ -87,12 +89,18 @@ class Reader:
             rows = self._union(_BARE, tables, where, order, f"SELECT *{sifted.columns}", sifted.condition)
         else:
             rows = self._union(_BARE, tables, f"{where} AND {sifted.condition}", order)
+        messages, complete = await self._sections(rows, "position", keys, read, sifted.constants)
+        return messages, complete or messages[-1].position == read.upto
+
+    async def _sections(
+        self, rows: str, order: str, keys: Keys, read: PageWanted | ExpiredWanted, constants: Mapping[str, Constant] | None = None,
+    ) -> tuple[list[Message], bool]:  # fmt: skip
+        """The rows whose header sections fit, one at least, and whether there are no more."""
         weight = "octet_length(headers)"
-        weighed = f"SELECT *, sum({weight}) OVER (ORDER BY position ROWS UNBOUNDED PRECEDING) - {weight} AS before FROM ({rows}) AS source"
-        statement = f"SELECT {_ROW} FROM ({weighed}) AS page WHERE before < %(bytes_max)s::int8 OR before = 0 ORDER BY position"
-        messages = await self._messages(statement, keys, sifted.constants)
-        cut = _cut(read, messages, [len(message.header.octets) for message in messages])
-        return messages, not cut or messages[-1].position == read.upto
+        weighed = f"SELECT *, sum({weight}) OVER (ORDER BY {order} ROWS UNBOUNDED PRECEDING) - {weight} AS before FROM ({rows}) AS source"
+        statement = f"SELECT {_ROW} FROM ({weighed}) AS page WHERE before < %(bytes_max)s::int8 OR before = 0 ORDER BY {order}"
+        messages = await self._messages(statement, keys, constants)
+        return messages, not _cut(read, messages, [len(message.header.octets) for message in messages])
 
     async def _positions(self, read: PositionsWanted) -> list[Message]:
         where = "destination = %(destination)s::int4 AND priority = %(priority)s::int2 AND position = ANY(%(positions)s::int8[])"
@@ -101,12 +109,11 @@ class Reader:
 
     async def _expired(self, read: ExpiredWanted) -> tuple[list[Message], bool]:
         where = "expiration > 0 AND (expiration, sequence) > (%(expiration)s::int8, %(sequence)s::int8) AND expiration <= %(upto)s::int8"
-        bare = _BARE.replace("headers", "''::bytea AS headers")
-        statement = self._union(bare, self._tables(0, read.segments), where, "ORDER BY expiration, sequence LIMIT %(limit)s::int8")
+        bare = _BARE if read.sections else _BARE.replace("headers", _WISHING)
+        rows = self._union(bare, self._tables(0, read.segments), where, "ORDER BY expiration, sequence LIMIT %(limit)s::int8")
         expiration, sequence = read.after
         keys: Keys = {"expiration": expiration, "sequence": sequence, "upto": read.upto, "limit": read.limit, "shard": self._shard, "asked": read.segments}
-        messages = await self._messages(statement, keys)
-        return messages, len(messages) < read.limit
+        return await self._sections(rows, "expiration, sequence", keys | {"bytes_max": read.bytes_max}, read)
 
     def _keys(self, read: PageWanted | PositionsWanted) -> Keys:
         return {"destination": read.destination, "priority": read.lane % PRIORITIES, "shard": self._shard, "asked": read.segments}
@@ -174,7 +181,7 @@ class Reader:
         return header
 
 
-def _cut(read: PageWanted | ScheduledWanted, messages: list[Message], weights: list[int]) -> bool:
+def _cut(read: PageWanted | ScheduledWanted | ExpiredWanted, messages: list[Message], weights: list[int]) -> bool:
     """Take away the row that overflowed; whether there may be more than these."""
     octets = sum(weights)
     if octets > read.bytes_max and len(messages) > 1:

@@ -82,7 +82,7 @@ class FailureContract:
         await close_segment(store, 1, 1, 3, 1)
         await store.commit(commit(2, messages(4, 4), segment=2))
         assert await store.drop_segment(1)
-        for read in (page(0, 9, segments=[1, 2]), PositionsWanted(1, 1, 4, [2], [1]), ExpiredWanted(1, (0, 0), 9, 9, [1])):
+        for read in (page(0, 9, segments=[1, 2]), PositionsWanted(1, 1, 4, [2], [1]), ExpiredWanted(1, (0, 0), 9, 9, [1], 1000)):
             with pytest.raises(SegmentMissing):
                 await store.read(read)
         assert await positions(store, page(0, 9, segments=[2, 77])) == [4]

@@ -14,7 +14,7 @@ from broker_core.engine.selector import compile_selector
 from broker_core.engine.subscription import Filter
 from broker_core.engine.upkeep import CompactSegment, SweepRetained
 from broker_core.store import BodyMissing
-from tests.store.rows import QUICK, RICH, Rig, body_of, chunks, close_segment, commit, message, messages, page, positions, told
+from tests.store.rows import PLAIN, QUICK, RICH, Rig, body_of, chunks, close_segment, commit, message, messages, page, positions, told
 
 
 class MessageContract:
@@ -136,7 +136,7 @@ class MessageContract:
         await store.compact_segment(CompactSegment(1, [(3, 3, 3, 3), (6, 6, 6, 6)]))
 
         async def read(after: tuple[int, int], upto: int, limit: int, segments: list[int]) -> tuple[list[int], bool]:
-            found, complete = await store.read(ExpiredWanted(1, after, upto, limit, segments))
+            found, complete = await store.read(ExpiredWanted(1, after, upto, limit, segments, 1000))
             assert all(row.body is None and row.header.octets == b"" and row.size for row in found)
             return [row.sequence for row in found], complete
 
@@ -145,6 +145,24 @@ class MessageContract:
         assert await read((50, 2), 60, 3, [1]) == ([4], True)
         assert await read((0, 0), 60, 10, [RETAINED]) == ([6, 3], True)
         assert await read((0, 0), 60, 10, [RETAINED, 1]) == ([6, 3, 2, 4], True)
+
+    async def test_expired_messages_come_with_their_header_sections_where_those_hold_a_wish_or_all_are_asked_for(self, rig: Rig) -> None:
+        store = await rig.open()
+        await store.recover()
+        sections = (b"a:b", b"JMS_SUN_LOG_DEAD_MESSAGES:true", b"c:d\nJMS_SUN_X:y", b"e:f")
+        await store.commit(commit(1, [message(n, header=Header(octets, 4, 4, 10 + n)) for n, octets in enumerate(sections, 1)]))
+
+        async def read(after: int, bytes_max: int, *, every: bool) -> tuple[list[bytes], bool]:
+            found, complete = await store.read(ExpiredWanted(1, (10 + after, after), 50, 10, [1], bytes_max, every))
+            assert all(row.body is None for row in found)
+            return [row.header.octets for row in found], complete
+
+        assert await read(0, 1000, every=False) == ([b"", sections[1], sections[2], b""], True)
+        assert await read(0, 1000, every=True) == (list(sections), True)
+        assert await read(0, 10, every=False) == ([b""], False)
+        assert await read(1, 10, every=False) == ([sections[1]], False)
+        assert await read(2, 40, every=True) == (list(sections[2:]), True)
+        assert await read(2, 1, every=True) == ([sections[2]], False)
 
     async def test_spilled_messages_are_read_like_others_until_the_next_term(self, rig: Rig) -> None:
         store = await rig.open()
@@ -183,6 +201,24 @@ class MessageContract:
         expected = Message(Header(b"source", 2, 4, 77, Encoding.AMQP, "ID:x'", "sender", '{"a":"\'"}'), b"kept", 10)
         expected.destination, expected.position, expected.sequence, expected.accepted_at = 9, 5, 8, 123
         assert told(found) == told(expected)
+
+    async def test_a_copy_that_is_cut_has_the_sources_octets_and_no_body_and_weighs_what_its_target_does(self, rig: Rig) -> None:
+        store = await rig.open()
+        await store.recover()
+        large = await store.write_body(chunks(b"large"))
+        first = SegmentClosed(1, 2, {(1, 4): (1, 2)})
+        await store.commit(commit(1, [message(1), message(2, body=StoredBody(large, 5))], definitions=[first]))
+        targets = [message(position, destination=9, sequence=10 + position, header=Header(b"ignored", 4, 4), size=6) for position in (1, 2, 3)]
+        sources = [(1, 4, 1), (1, 4, 2), (1, 4, 1)]
+        copies = [Copy(1, source, target, cut) for source, target, cut in zip(sources, targets, (True, True, False), strict=True)]
+        closed = SegmentClosed(2, 13, {(9, 4): (1, 3)})
+        await store.commit(commit(2, segment=2, copies=copies, definitions=[closed]))
+        found, _ = await store.read(PageWanted(1, 9, 4, 0, 9, 10, 1000, [2]))
+        assert [(row.body, row.size, row.header.octets) for row in found[:2]] == [(b"", 6, PLAIN.octets)] * 2
+        assert (found[2].body, found[2].size) == (b"body", len(PLAIN.octets) + 4)
+        assert await store.drop_segment(1)
+        with pytest.raises(BodyMissing):
+            await body_of(store, large)
 
     async def test_copies_come_from_segments_from_the_retained_table_and_from_the_commit_itself(self, rig: Rig) -> None:
         store = await rig.open()

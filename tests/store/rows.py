@@ -46,9 +46,12 @@ class Rig(Protocol):
     async def answer(self, request: int) -> tuple[bool, dict[str, Any]] | None: ...
 
 
-def message(position: int, *, header: Header = PLAIN, body: bytes | StoredBody = b"body", destination: int = 1, sequence: int = 0) -> Message:
+def message(
+    position: int, *, header: Header = PLAIN, body: bytes | StoredBody = b"body", destination: int = 1, sequence: int = 0, size: int = 0,
+) -> Message:  # fmt: skip
+    """`size`: unless it is that of its header section and its body."""
     octets = body.size if isinstance(body, StoredBody) else len(body)
-    made = Message(header, body, len(header.octets) + octets)
+    made = Message(header, body, size or len(header.octets) + octets)
     made.destination, made.position, made.sequence, made.accepted_at = destination, position, sequence or position, 1_700_000_000_000 + position
     return made
 

@@ -88,7 +88,7 @@ async def test_pages_are_read_by_index_however_much_is_stored(rig: PostgresRig, 
         for text in ("a = 'b'", "a > 5"):
             await reader.read(PageWanted(1, 7, 4, 100, 19_000, 100, 1 << 20, segments, Filter(compile_selector(text))))
         await reader.read(PositionsWanted(1, 7, 4, [107, 157, 9957], segments))
-        await reader.read(ExpiredWanted(1, (4_000, 0), 6_000, 100, segments))
+        await reader.read(ExpiredWanted(1, (4_000, 0), 6_000, 100, segments, 1 << 20))
     await reader.read(ScheduledWanted(1, (4_000, 7), 6_000, 100, 1 << 20))
     assert len(asked) == 16
     for plan in asked:

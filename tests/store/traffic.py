@@ -143,7 +143,8 @@ class Traffic:
 
     def _copy(self, source: Place) -> Copy:
         header = Header(b"", self.random.choice(PRIORITIES), 4, self.random.choice((0, 700)), 0, "ID:copy", "", "{}")
-        return Copy(source.segment, source.key, self._place(Message(header, None, source.size)))
+        cut = self.random.random() < 0.3
+        return Copy(source.segment, source.key, self._place(Message(header, None, 7 if cut else source.size)), cut)
 
     def _place(self, message: Message) -> Message:
         self.sequence += 1
@@ -205,7 +206,8 @@ class Traffic:
 
     def expired(self) -> tuple[str, ExpiredWanted]:
         after = (self.random.choice((0, 500, 1000)), self.random.randint(0, 50))
-        return "read", ExpiredWanted(1, after, self.random.choice((600, 1500)), self.random.choice((2, 1000)), self._segments())
+        choice = self.random.choice
+        return "read", ExpiredWanted(1, after, choice((600, 1500)), choice((2, 1000)), self._segments(), choice((300, 1 << 20)), choice((True, False)))
 
     def scheduled(self) -> tuple[str, ScheduledWanted]:
         random = self.random
