@@ -10,8 +10,9 @@ from psycopg import errors, sql
 from psycopg.types.json import Jsonb
 
 from broker_core.engine.dead import ADDED
+from broker_core.engine.message import LEVEL_NAMES
 from broker_core.stomp.escaping import read_canonical
-from broker_core.stomp.mapping import BROKERS_OWN, DELAYS, OTHER_EXPIRATION, OTHER_SCHEDULES, RELIABILITIES
+from broker_core.stomp.mapping import BROKERS_OWN, DELAYS, OTHER_EXPIRATION, OTHER_SCHEDULES
 from broker_core.stomp.sections import DUPLICATE_IDS
 
 INVALID, TOO_MUCH = errors.InvalidParameterValue, errors.ProgramLimitExceeded
@@ -124,12 +125,12 @@ def test_everything_that_can_be_said(session: Any) -> None:
     }  # fmt: skip
 
 
-@pytest.mark.parametrize("level", RELIABILITIES)
+@pytest.mark.parametrize("level", LEVEL_NAMES)
 def test_the_level_is_said_as_a_client_would_say_it(session: Any, level: str) -> None:
     send(session, "/queue/a", "m", reliability=level)
     ((number, section),) = inbox(session, "reliability, headers")
     headers = read_canonical(section)
-    assert number == RELIABILITIES[level]
+    assert LEVEL_NAMES[number] == level
     assert headers.get("persistent") == ("true" if number > 2 else None)
     assert headers.get("reliability", "assured" if "persistent" in headers else "express") == level
 
