@@ -35,6 +35,7 @@ PLACE_EFFORT = 2
 # -- the first phase ------------------------------------------------------------------------------------------------------------------
 def prepare(shard: Shard, branch: Branch, room: Room) -> tuple[Refusal | None, str]:
     """Everything in it can be done. It is hardened and is its peer's no more; else why there is no room for it."""
+    _forget_room(shard, branch)
     branch.held_octets = _octets_of(branch)
     if detail := _why_no_room(shard, branch):
         return Refusal.XA_RBOTHER, detail
@@ -48,6 +49,14 @@ def prepare(shard: Shard, branch: Branch, room: Room) -> tuple[Refusal | None, s
     shard.batch.prepared.append(_hardened(branch))
     shard.batch.synchronous = True
     return None, ""
+
+
+def _forget_room(shard: Shard, branch: Branch) -> None:
+    """What was found out about room took its sends as being there, and what it acknowledged as being gone."""
+    for address in {send.address: None for send in branch.sends}:
+        destination = shard.destinations.get(address)
+        if destination is not None and destination.capacity is not None:
+            destination.capacity.forget()
 
 
 def _is_promised(shard: Shard, send: Send, room: Room) -> bool:

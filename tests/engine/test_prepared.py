@@ -537,6 +537,18 @@ def test_limits_count_at_the_prepare_and_never_at_the_commit() -> None:
     assert b.attach() == ["x", "y", "a", "b"]
 
 
+def test_what_it_acknowledged_makes_room_at_the_commit_and_not_before() -> None:
+    b = BranchBench()
+    b.control("create", QUEUE, max_messages=2, limit_behavior="REJECT_NEWEST")
+    b.send("x", "y")
+    b.attach(credit=2)
+    assert b.prepared("a", tags=(1, 2)) == OK
+    assert b.refused(b.send("z")) == [Refusal.DESTINATION_FULL]
+    assert b.say(Verb.COMMIT) == OK
+    b.send("z")
+    assert b.depth() == 2
+
+
 def test_what_is_not_persistent_and_finds_no_room_at_the_prepare_is_dropped() -> None:
     b = BranchBench()
     b.control("create", QUEUE, max_messages=1, limit_behavior="REJECT_NEWEST")

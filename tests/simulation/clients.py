@@ -65,19 +65,24 @@ class Client:
                 continue
             steps -= 1
             if session.transaction is None and random.random() < climate.transactions:
-                session.begin()
+                session.begin(branch=climate.branches > 0 and random.random() < climate.branches)
             if consumes:
                 self._consume(session)
             if produces and len(session.receipts) < 20:
                 self._produce(session)
             if session.transaction is not None and random.random() < 0.3:
                 await self._end(session)
+                if session.is_over:
+                    return
 
     async def _end(self, session: Session) -> None:
         """Often nobody hears what became of a COMMIT."""
         random, climate = self.random, self.world.climate
         if random.random() < climate.spoiled:
             session.spoil()
+        if session.transaction is not None and session.transaction.xid and random.random() < 0.75:
+            await self._prepare(session)
+            return
         commit = random.random() < 0.7
         session.end(commit=commit)
         if not commit or random.random() > climate.doubts or self.world.faults.calm:
@@ -88,6 +93,19 @@ class Client:
         elif not session.closed:
             self.world.counts["kills behind a COMMIT"] += 1
             self.world.faults.kill()
+
+    async def _prepare(self, session: Session) -> None:
+        """What becomes of it is its manager's affair, and comes later than whatever else this session might send: so the session ends."""
+        random, faults = self.random, self.world.faults
+        session.prepare(self.world.manager.adopt)
+        if random.random() < self.world.climate.doubts and not faults.calm:
+            await asyncio.sleep(random.random() * 0.012)
+            faults.kill()
+        for _ in range(200):
+            if session.closed or session.preparing is None:
+                break
+            await asyncio.sleep(0.005)
+        session.is_over = True
 
     # -- producing ------------------------------------------------------------------------------------------------------------------------
     def _produce(self, session: Session) -> None:

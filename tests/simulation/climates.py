@@ -68,6 +68,8 @@ class Climate:
     confirmed: float = 0.5
     """Of acknowledgements those that ask for a receipt."""
     transactions: float = 0.05
+    branches: float = 0.0
+    """Of transactions those that are branches of distributed ones."""
     spoiled: float = 0.05
     """Of transactions those that acknowledge what is not outstanding."""
     doubts: float = 0.03
@@ -178,6 +180,22 @@ CLIMATES = (
         volatile=300,
         subscribers=3,
         kills=0.03,
+    ),
+    Climate(
+        "branches",
+        replace(LIMITS, memory_octets=40_000),
+        producers=0.1,
+        both=0.8,
+        volatile=200,
+        delayed=0.05,
+        expiring=0.1,
+        held=2,
+        transactions=0.3,
+        branches=0.8,
+        doubts=0.1,
+        kills=0.03,
+        purges=0.03,
+        faults=2,
     ),
 )
 LIMITED = (

@@ -52,6 +52,10 @@ class Session:
         self._looks, self.client_id, self._said = looks, client_id, said
         self.version = random.choice(("1.1", "1.2", "1.2"))
         self.connected = self.closed = False
+        self._is_lost = False
+        """The broker has closed the connection."""
+        self.is_over = False
+        """Its client says no more."""
         self.session = self.told = ""
         """What CONNECTED named it, and what the ERROR said that ended it."""
         self.inbox: list[tuple[Subscription, Known, dict[str, str]]] = []
@@ -62,6 +66,8 @@ class Session:
         self.receipts: dict[str, Callable[[], None]] = {}
         self.transaction: Transaction | None = None
         """Begun and not ended."""
+        self.preparing: tuple[Transaction, Callable[[Transaction], None]] | None = None
+        """Its PREPARE is not answered."""
         self._transactions = 0
         self._ending: dict[str, Transaction] = {}
         """Transactions whose COMMIT is not answered, by its receipt."""
@@ -211,11 +217,43 @@ class Session:
     def _name_of_transaction(self) -> str:
         return f"t:{self._transactions}"
 
-    def begin(self) -> None:
+    def begin(self, *, branch: bool = False) -> None:
+        """`branch`: of a distributed transaction."""
         self._transactions += 1
-        self.transaction = Transaction()
+        self.transaction = Transaction(f"7.{self.name.encode().hex()}.{self._transactions:04x}" if branch else "")
+        self.transaction.is_over = self._is_lost  # and the client does not know yet
         self._auditor.transactions.begins(self.transaction, self._now())
-        self._say("BEGIN", [("transaction", self._name_of_transaction())])
+        self._say("BEGIN", [("transaction", self._name_of_transaction()), *([("xid", self.transaction.xid)] if branch else [])])
+
+    def prepare(self, adopt: Callable[[Transaction], None]) -> None:
+        """The first phase. `adopt`: who says what becomes of it when the answer has come, or never will."""
+        transaction, self.transaction = self.transaction, None
+        assert transaction is not None
+        self._log(("PREPARE", self.name, [message.uid for message in transaction.sent]))
+        if not transaction.is_over:  # the broker has closed the connection, and the client does not know yet
+            self.preparing = transaction, adopt
+        self._say("COMMIT", [("xid", transaction.xid), ("phase", "prepare"), self._asks(lambda: self._is_prepared(transaction))])
+
+    def _is_prepared(self, transaction: Transaction) -> None:
+        if self.preparing is not None and self.preparing[0] is transaction:
+            adopt, self.preparing = self.preparing[1], None
+            self._auditor.transactions.prepared(transaction)
+            adopt(transaction)
+
+    def _leaves_in_doubt(self) -> None:
+        if self.preparing is not None:
+            (transaction, adopt), self.preparing = self.preparing, None
+            self._auditor.transactions.dooms(transaction)
+            adopt(transaction)
+
+    def end_branch(self, transaction: Transaction, then: Callable[[], None], *, forget: bool) -> None:
+        """What its manager has decided, or that it has noted what was decided by hand."""
+        self._log((transaction.ended, self.name, transaction.xid, forget))
+        xid = [("xid", transaction.xid), self._asks(then)]
+        if forget:
+            self._say("SEND", [("destination", "/queue/mq.sys.xa"), ("operation", "forget"), *xid])
+        else:
+            self._say(transaction.ended, [*xid, *([("phase", "two")] if transaction.ended == "COMMIT" else [])])
 
     def end(self, *, commit: bool) -> None:
         transaction, self.transaction = self.transaction, None
@@ -225,7 +263,10 @@ class Session:
         self._auditor.transactions.ends(transaction, how)
         receipt = self._asks(lambda: self._auditor.transactions.ended(transaction))
         self._ending[receipt[1]] = transaction
-        self._say(how, [("transaction", self._name_of_transaction()), receipt])
+        named = [("transaction", self._name_of_transaction())]
+        if transaction.xid:
+            named = [("xid", transaction.xid), *([("phase", "one")] if commit else [])]
+        self._say(how, [*named, receipt])
 
     def spoil(self) -> None:
         """Acknowledge within the transaction what was acknowledged before, if there is anything: it cannot be committed any more."""
@@ -358,8 +399,10 @@ class Session:
                 self._auditor.excuse("it may have waited behind a large body, without acknowledgements", address=subscription.address)
 
     def is_closing(self) -> None:
+        self._is_lost = True
         if self.transaction is not None:
             self._auditor.transactions.abandons(self.transaction)
+        self._leaves_in_doubt()
         self._replies_are_over()
         for subscription in self.subscriptions.values():
             subscription.open = False

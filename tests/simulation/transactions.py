@@ -22,6 +22,10 @@ Place = tuple[str, str]
 class Transaction:
     """What a session did between BEGIN and its end."""
 
+    xid: str = ""
+    """Of a branch of a distributed transaction."""
+    doomed: bool = False
+    """Nobody knows whether it is prepared: it is rolled back."""
     lasts_until: int = 1 << 62
     """From then on the broker may roll it back."""
     sent: list[Known] = field(default_factory=list)
@@ -147,6 +151,19 @@ class Transactions:
                     message.rejection_confirmed.add(at.place)
                 else:
                     message.nacks_confirmed += not dead
+
+    def prepared(self, transaction: Transaction) -> None:
+        """The receipt of its PREPARE: from now on it lasts until its manager says what becomes of it."""
+        self._require(not transaction.hopeless, f"a PREPARE was confirmed that had to be refused: {transaction.hopeless}")
+        self._require(not transaction.again, f"a PREPARE was confirmed, and {transaction.again}, which it acknowledged, came again")
+        transaction.lasts_until = 1 << 62
+        self.counts["branches prepared"] += 1
+
+    def dooms(self, transaction: Transaction) -> None:
+        """Its PREPARE has no answer, or was refused."""
+        transaction.doomed = True
+        self.counts["branches in doubt"] += 1
+        self.ends(transaction, "ABORT")
 
     # -- what anybody sees ----------------------------------------------------------------------------------------------------------------
     def sees_send(self, message: Known) -> None:

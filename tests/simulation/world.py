@@ -16,6 +16,7 @@ from broker_core.store import CommitLost
 from broker_core.store.memory import MemoryDatabase
 
 from .audit import RELIABLE, Auditor, Broken
+from .branches import Manager
 from .climates import climate_of
 from .clients import ADDRESSES, ALIAS, BRIEF, QUEUES, WINDOWS, Client, Drainer, Founder, Stranger
 from .faults import Faults
@@ -73,6 +74,12 @@ MUST_HAPPEN = (
     "transactions refused, delivery not outstanding",
     "transactions refused, transaction timed out",
     "kills behind a COMMIT",
+    "branches prepared",
+    "branches in doubt",
+    "branches ended by hand",
+    "branches refused, XA_HEURCOM",
+    "branches refused, XA_HEURRB",
+    "branches refused, XAER_NOTA",
     "kept for several",
     "kept for others than who took it",
     "subscriptions left for later",
@@ -118,6 +125,7 @@ class World:
         self.term: Term | None = None
         self.ended = False
         self._found: set[str] = set()
+        self.manager = Manager(self, "x")
         self.named = 0
         """Messages that were given names."""
         self._windows: dict[str, int] = {}
@@ -205,13 +213,16 @@ class World:
         clients += [Outsider(self, f"o{number}") for number in range(2)]
         clients += [Repeater(self, f"n{number}") for number in range(self.climate.repeaters)]
         playing = [asyncio.create_task(client.run()) for client in clients]
+        managing = [asyncio.create_task(self.manager.run())] if self.climate.branches else []
         troubling = asyncio.create_task(self.faults.run())
-        await self._until(lambda: self.counts["commands"] >= self._commands, [serving, troubling, *playing], 3600.0)
+        await self._until(lambda: self.counts["commands"] >= self._commands, [serving, troubling, *playing, *managing], 3600.0)
         troubling.cancel()
         await self.faults.stop()
         for client in clients:
             client.stopping = True
-        await self._until(lambda: all(task.done() for task in playing), [serving, *playing], 60.0)
+        await self._until(lambda: all(task.done() for task in playing), [serving, *playing, *managing], 60.0)
+        self.manager.stopping = True
+        await self._until(lambda: all(task.done() for task in managing), [serving, *managing], 60.0)
         await self._drain(serving)
         await self._kill_and_look(serving)
         self.ended = True
@@ -260,6 +271,8 @@ class World:
         segments = shard.segments
         if segments.closed or segments.leaving or segments.retained:
             remains.append(f"segments {list(segments.closed)}, leaving {list(segments.leaving)}, retained {segments.retained}")
+        if shard.branches.known or self.database.tables.prepared:
+            remains.append(f"branches {[branch.xid for branch in shard.branches.known.values()]}, {len(self.database.tables.prepared)} rows of them")
         if shard.memory:
             remains.append(f"{shard.memory} octets in memory")
         tables = self.database.tables

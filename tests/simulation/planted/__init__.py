@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from tests.simulation import term
 from . import (
     aliases,
+    branches,
     browsers,
     consumers,
     delays,
@@ -38,6 +39,7 @@ BUGS: tuple[Bug, ...] = (
     *browsers.BUGS,
     *temporaries.BUGS,
     *transacting.BUGS,
+    *branches.BUGS,
     *delays.BUGS,
     *names.BUGS,
     *inbox.BUGS,
