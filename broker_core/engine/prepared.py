@@ -20,7 +20,7 @@ from .effects import Outcome, PreparedBranch
 from .link import Peer
 from .message import Message, Reliability
 from .message_group import recognize
-from .placing import create
+from .placing import obtain
 from .refusal import Refusal
 from .sending import NOBODY, accept, drop, reset
 from .shard import Shard
@@ -117,12 +117,10 @@ def _place(shard: Shard, send: Send) -> None:
     """Whatever has become of the destination: one that is paused takes it, one that is no more is made again, as it was promised. A new object: the old
     one may be on its way into the store with the prepare."""
     address = target_of(shard, send.address)  # an alias may have taken the name of a destination that is no more
-    destination = shard.destinations.get(address)
-    if destination is None and is_temporary(address):
+    if is_temporary(address) and address not in shard.destinations:
         drop(shard, send, Refusal.TEMPORARY_DESTINATION_GONE)
         return
-    if destination is None:
-        destination = create(shard, address, shard.limits.settings, automatic=True)
+    destination = obtain(shard, NOBODY, address)
     sent = send.message
     accept(shard, destination, Message(sent.header, sent.body, sent.size), sent.accepted_at)  # from the send a delay counts (JMS 2.0, 7.9)
     if destination.capacity is not None:
