@@ -43,6 +43,8 @@ class Role:
     """Runs under this account; None: ours."""
     environment: dict[str, str] | None = None
     """None: ours, with the secrets that it may hold."""
+    up: str = ""
+    """What it says when it serves, so that it had started, however soon it dies. Empty: only time tells."""
 
 
 class Child:
@@ -56,6 +58,7 @@ class Child:
         self._pid_file = home / "run" / f"{role.name}.pid"
         self._log = _role_log(home / "log" / f"{role.name}.log")
         self._process: asyncio.subprocess.Process | None = None
+        self._is_up = False
         self._stopping = asyncio.Event()
         self.keeper = asyncio.create_task(self._keep(), name=role.name)
         """Ends only after stop()."""
@@ -84,7 +87,7 @@ class Child:
     async def _keep(self) -> None:
         backoff: float = BACKOFF_SECONDS
         while not self._stopping.is_set():
-            began = time.monotonic()
+            began, self._is_up = time.monotonic(), False
             try:
                 ending = _ending(await self._run_once())
             except OSError as error:  # no memory, no processes, no space: as with every other end, try again
@@ -92,7 +95,7 @@ class Child:
             if self._stopping.is_set():
                 break
             self.restarts += 1
-            if time.monotonic() - began >= STEADY_SECONDS:
+            if self._is_up or time.monotonic() - began >= STEADY_SECONDS:
                 backoff = BACKOFF_SECONDS
                 self.say(f"{ending}; starting again at once")
                 continue
@@ -149,7 +152,10 @@ class Child:
         transport, _ = await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(stream), os.fdopen(descriptor, "rb", 0))
         try:
             while line := await _line(stream):
-                self.say(line.decode("utf-8", "replace").rstrip())
+                text = line.decode("utf-8", "replace").rstrip()
+                self.say(text)
+                if self.role.up and self.role.up in text:
+                    self._is_up = True
         finally:
             transport.close()
 

@@ -34,6 +34,9 @@ CELERY_WORKER = ["--pool", "solo", "--without-gossip", "--without-mingle", "--wi
 CELERY = [*PYTHON, "-m", "celery", "--quiet"]  # no banner
 QUIET = ["--loglevel", "WARNING"]  # two lines for each of 15,000 tasks a day say nothing
 NODE_COMMAND = [*CELERY, "-A", "broker_core.worker", "worker", *CELERY_WORKER, "--queues", NODE_QUEUE, "-n", "node@%h", "-l", "INFO"]
+NODE_UP = "Listening for stomp on"
+"""A node says so when it has recovered and takes connections (broker_core/server/listening.py)."""
+POSTGRES_UP = "ready to accept connections"
 FIRST_DEADLINE, SECOND_DEADLINE, LAST_DEADLINE = 15.0, 17.0, 19.0
 READY_POLL_SECONDS, READY_POLL_SECONDS_MAX = 0.25, 5
 """Ever more seldom: what is not ready after seconds is seldom ready in the next."""
@@ -49,10 +52,10 @@ def roles(config: BrokerConfig) -> dict[str, Role]:
     # By itself uvicorn believes what anybody on this machine writes in X-Forwarded-For; console/asgi.py believes only a proxy that was named.
     listen.append("--no-proxy-headers")
     return {
-        "node": Role("node", NODE_COMMAND),
+        "node": Role("node", NODE_COMMAND, up=NODE_UP),
         "worker": Role("worker", [*tasks, "worker", *CELERY_WORKER, "--queues", TASKS_QUEUE, "-n", "tasks@%h", *QUIET]),
         "beat": Role("beat", [*tasks, "beat", *schedule]),
-        "web": Role("web", [*PYTHON, "-m", "uvicorn", "console.asgi:application", *listen, "--timeout-graceful-shutdown", "5"]),
+        "web": Role("web", [*PYTHON, "-m", "uvicorn", "console.asgi:application", *listen, "--timeout-graceful-shutdown", "5"], up="Uvicorn running on"),
     }
 
 
@@ -95,7 +98,7 @@ class Supervisor:
     async def _start_database(self) -> None:
         postgres = EmbeddedPostgres(self._config.home)
         postgres.prepare()
-        role = Role("postgres", postgres.command(), signal.SIGINT, signal.SIGINT, postgres.account, ENVIRONMENT)  # SIGINT: fast shutdown
+        role = Role("postgres", postgres.command(), signal.SIGINT, signal.SIGINT, postgres.account, ENVIRONMENT, POSTGRES_UP)  # SIGINT: fast shutdown
         child = self._children["postgres"] = Child(role, self._config.home)
         began = time.monotonic()
         while not self._stop.is_set() and not postgres.is_ready():

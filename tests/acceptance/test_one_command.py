@@ -11,7 +11,7 @@ import time
 
 
 from tests.acceptance.reading import read_all
-from tests.support.clients import Connection, ConnectionLost
+from tests.support.clients import Connection, ConnectionLost, reconnect
 from tests.support.service import REPOSITORY, STOP_SECONDS_MAX, Service, await_true, is_running
 
 ROLES = ("postgres", "node", "worker", "beat", "web")
@@ -48,6 +48,16 @@ def test_what_dies_is_restarted_and_the_service_is_ready_only_when_it_serves(mor
         mortal.await_ready()
         with Connection(mortal.stomp_port) as connection:
             connection.confirmed("SEND", {"destination": f"/queue/after.{role}", "persistent": "true"}, b"x")
+
+
+def test_a_node_that_is_killed_as_soon_as_it_serves_is_started_again_at_once_each_time(mortal: Service) -> None:
+    log = mortal.home / "log" / "node.log"
+    told_before = log.read_text().count("starting again in")
+    for _ in range(4):
+        mortal.kill("node")
+        reconnect(mortal.stomp_port).close()
+    assert log.read_text().count("starting again in") == told_before
+    mortal.await_ready()
 
 
 LEVELS = ("best-effort", "express", "reliable-np", "reliable", "assured")

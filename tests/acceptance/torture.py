@@ -41,7 +41,7 @@ CONSUMERS = (QUEUE, QUEUE, QUEUE, EVERYTHING, HEAVY, SHARED, SHARED, RESULTS, RE
 TRANSACTORS = 2
 RECOVERY_SECONDS_MAX = 90
 """No confirmation for so long after a fault: the service does not come back. The longest parts are PostgreSQL's own recovery and the pause of up to
-30 s that the supervisor makes before it starts what has died several times in a row."""
+30 s that the supervisor makes before it starts what has died on its way up several times in a row."""
 SUBSCRIBE_SECONDS_MAX = 30
 QUIET_SECONDS = 5
 """Everything counts as drained when all is acknowledged and nothing came for so long; the first redelivery back-off is 1 s."""

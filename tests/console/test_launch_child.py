@@ -91,6 +91,21 @@ async def test_one_that_had_started_is_started_again_at_once(home: Path, monkeyp
     assert {line.rpartition("; ")[2] for line in log_of(home).splitlines() if "starting again" in line} == {"starting again at once"}
 
 
+async def test_one_that_said_that_it_serves_is_started_again_at_once_however_soon_it_dies(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(child, "BACKOFF_SECONDS", 600)
+    async with kept(home, "print('I: now serving all'); raise SystemExit(3)", up="now serving") as running:
+        await until(lambda: running.restarts >= 3)
+    assert {line.rpartition("; ")[2] for line in log_of(home).splitlines() if "starting again" in line} == {"starting again at once"}
+
+
+async def test_what_an_earlier_one_said_does_not_count_for_one_that_dies_on_its_way_up(home: Path) -> None:
+    script = "import os\nif not os.path.exists('run/been'): open('run/been', 'w'); print('now serving')\nraise SystemExit(3)"
+    async with kept(home, f"import os; os.chdir({str(home)!r})\n{script}", up="now serving") as running:
+        await until(lambda: running.restarts >= 3)
+    endings = [line.rpartition("; ")[2] for line in log_of(home).splitlines() if "starting again" in line]
+    assert endings[:3] == ["starting again at once", "starting again in 0.02 s", "starting again in 0.04 s"]
+
+
 async def test_it_ends_when_asked_and_is_not_started_again(home: Path) -> None:
     async with kept(home, "import time; time.sleep(60)") as running:
         await until(lambda: pid_of(home) > 0)
