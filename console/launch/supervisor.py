@@ -34,8 +34,8 @@ CELERY_WORKER = ["--pool", "solo", "--without-gossip", "--without-mingle", "--wi
 CELERY = [*PYTHON, "-m", "celery", "--quiet"]  # no banner
 QUIET = ["--loglevel", "WARNING"]  # two lines for each of 15,000 tasks a day say nothing
 NODE_COMMAND = [*CELERY, "-A", "broker_core.worker", "worker", *CELERY_WORKER, "--queues", NODE_QUEUE, "-n", "node@%h", "-l", "INFO"]
-NODE_UP = "Listening for stomp on"
-"""A node says so when it has recovered and takes connections (broker_core/server/listening.py)."""
+NODE_UP = "Serving epoch"
+"""A node says so when it has recovered and all its listeners are open (broker_core/server/supervisor.py)."""
 POSTGRES_UP = "ready to accept connections"
 FIRST_DEADLINE, SECOND_DEADLINE, LAST_DEADLINE = 15.0, 17.0, 19.0
 READY_POLL_SECONDS, READY_POLL_SECONDS_MAX = 0.25, 5

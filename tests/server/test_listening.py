@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 import socket
 
 import pytest
 
 from broker_core.server.stomp_peer import StompPeer
-from console.launch.supervisor import NODE_UP
 
 from .rig import Broker
 
@@ -33,19 +31,6 @@ def test_a_port_that_is_taken_is_an_error_of_the_system() -> None:
             await broker.end()
 
     asyncio.run(story())
-
-
-def test_a_node_that_listens_says_what_its_supervisor_waits_for(caplog: pytest.LogCaptureFixture) -> None:
-    async def story() -> None:
-        broker = await Broker(stomp_port=free_port()).start()
-        assert NODE_UP not in caplog.text
-        await broker.node.listen(StompPeer)
-        await broker.node.close("the broker is shutting down")
-        await broker.end()
-
-    caplog.set_level(logging.INFO)
-    asyncio.run(story())
-    assert NODE_UP in caplog.text
 
 
 def test_a_client_is_served_until_the_node_closes_and_then_nobody_is() -> None:

@@ -4,6 +4,7 @@ listening sockets are the edge of this world."""
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import AsyncIterator, Sequence
 from typing import Any
 
@@ -19,6 +20,8 @@ from broker_core.store import CommitLost, SpaceExhausted
 from broker_core.store.lease import Times
 from broker_core.store.memory import MemoryDatabase
 from broker_core.store.memory_tables import Fault
+
+from console.launch.supervisor import NODE_UP
 
 from .conftest import Run
 from .rig import START, Broker, Client, Door, Lease, Store, turns
@@ -146,6 +149,30 @@ def test_a_clock_that_was_far_ahead_for_one_term_does_not_stop_the_next(run: Run
         assert [body for _, _, body in consumer.take()] == [b"m"]
         await term.end()
 
+    run(story())
+
+
+def test_a_node_that_serves_says_what_its_supervisor_waits_for_and_one_that_cannot_listen_does_not(
+    run: Run, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def story() -> None:
+        broken = Term(monkeypatch)
+        with monkeypatch.context() as patched:
+
+            async def listen(_node: Node, _protocol: Any) -> None:
+                raise OSError("the port is taken, by choice")
+
+            patched.setattr(Node, "listen", listen)
+            with pytest.raises(OSError, match="by choice"):
+                await broken.term.serve(broken.stop, lambda: None)
+        assert NODE_UP not in caplog.text
+        term = await Term(monkeypatch).start()
+        assert NODE_UP in caplog.text
+        term.stop.set()
+        await term.running
+        await term.end()
+
+    caplog.set_level(logging.INFO)
     run(story())
 
 
