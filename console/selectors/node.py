@@ -47,7 +47,7 @@ def node_status() -> NodeStatus:
         """
         SELECT lease.epoch, lease.node AS holder, lease.acquired_at AS since,
                extract(epoch FROM clock_timestamp() - lease.heartbeat_at)::float8 AS heartbeat_seconds,
-               lease_held.held, status.node, status.started_at,
+               lease_held.held, status.node, status.epoch AS status_epoch, status.started_at,
                extract(epoch FROM clock_timestamp() - status.at)::float8 AS status_seconds,
                status.listeners::text AS listeners, status.metrics::text AS metrics
           FROM surety.lease JOIN surety.lease_held USING (shard) LEFT JOIN surety.node_status status USING (shard)
@@ -61,7 +61,8 @@ def node_status() -> NodeStatus:
     beat = lease["heartbeat_seconds"]
     alive = bool(lease["held"]) and beat is not None and beat <= HEARTBEAT_SECONDS_MAX
     fresh = [row for row in found if row["status_seconds"] is not None and row["status_seconds"] <= HEARTBEAT_SECONDS_MAX]
-    own = next((row for row in fresh if alive and row["node"] == lease["holder"]), None)
+    # What the same node told in an earlier term is not how it is now: it may have no listener open yet.
+    own = next((row for row in fresh if alive and row["node"] == lease["holder"] and row["status_epoch"] == lease["epoch"]), None)
     return NodeStatus(
         alive=alive,
         holder=lease["holder"],

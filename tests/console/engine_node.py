@@ -43,7 +43,7 @@ class EngineNode:
         )
         self._connection.execute(
             """INSERT INTO surety.node_status (shard, node, epoch, role, started_at, at, listeners, metrics)
-               VALUES (0, 'node-1', 1, 'active', clock_timestamp(), clock_timestamp() + interval '1 minute',
+               VALUES (0, 'node-1', (SELECT epoch FROM surety.lease), 'active', clock_timestamp(), clock_timestamp() + interval '1 minute',
                        '{"stomp": true}', '{"space_low": false}')"""
         )
         self._write(self._engine.flush(NOW, report=True))

@@ -33,14 +33,20 @@ def lease(dsn: str, *, heartbeat_seconds: float = 0, acquired_seconds: float = 6
 
 
 def status(
-    dsn: str, *, node: str = "node-1", seconds: float = 0, listeners: dict[str, Any] | None = None, metrics: dict[str, Any] | None = None
+    dsn: str,
+    *,
+    node: str = "node-1",
+    epoch: int = 7,
+    seconds: float = 0,
+    listeners: dict[str, Any] | None = None,
+    metrics: dict[str, Any] | None = None,
 ) -> None:
-    """The node told this about itself so many seconds ago."""
+    """The node told this about itself so many seconds ago, in a term of that epoch."""
     _execute(
         dsn,
         """INSERT INTO surety.node_status (shard, node, epoch, role, started_at, at, listeners, metrics)
-           VALUES (0, %s, 7, 'active', clock_timestamp(), clock_timestamp() - make_interval(secs => %s), %s, %s)""",
-        [node, seconds, json.dumps({"stomp": True} if listeners is None else listeners), json.dumps(metrics or {"space_low": False})],
+           VALUES (0, %s, %s, 'active', clock_timestamp(), clock_timestamp() - make_interval(secs => %s), %s, %s)""",
+        [node, epoch, seconds, json.dumps({"stomp": True} if listeners is None else listeners), json.dumps(metrics or {"space_low": False})],
     )
 
 

@@ -36,7 +36,11 @@ def test_the_holder_gave_the_lease_up(stranger, database):
     assert list(_problems(stranger)) == ["node"]
 
 
-@pytest.mark.parametrize("status", [None, {"seconds": 6}, {"node": "node-2"}], ids=["never told", "told long ago", "another node told"])
+@pytest.mark.parametrize(
+    "status",
+    [None, {"seconds": 6}, {"node": "node-2"}, {"epoch": 6}],
+    ids=["never told", "told long ago", "another node told", "in an earlier term"],
+)
 def test_the_holder_tells_nothing_about_itself(status, stranger, database):
     facts.lease(database)
     if status is not None:
