@@ -143,6 +143,11 @@ PLANTED = (
         {"level": Reliability.ASSURED, "reason": "UNDELIVERABLE", "how": "rejected"},
     ),
     Planted(
+        "The end of a message", redelivery.wishes_ignored,
+        f"{ENGINE}dead_wishes.py::test_a_messages_own_wish_counts_more_than_its_destinations_setting",
+        {"level": Reliability.ASSURED, "how": "fails", "use_dead": True, "wish": "false", "kept": 0},
+    ),
+    Planted(
         "Performance", payload_goes_first, f"{CLIENT}consuming.py::test_control_messages_have_their_turn_after_a_hundred_payload_messages", {"cut": whole}
     ),
     Planted(

@@ -75,6 +75,8 @@ class Known:
     confirmed_at: int = 0
     by_sql: bool = False
     """Sent by a session of the database, to which nobody can say no."""
+    unkept: bool = False
+    """It wishes to be discarded when it dies."""
     removed: bool = False
     """It is dead to make room for others."""
     group: str = ""
@@ -159,6 +161,7 @@ class Auditor:
             raise Broken(f"{uid} was delivered from {at.address} and never sent")
         self._require(body == message.body, f"{uid} came with another body than it was sent with")
         dead = at.address == DEAD
+        self._require(not (dead and message.unkept), f"{uid} was kept when it died, and wished otherwise")
         if at.interest is not None:
             self.interests.sees(at.interest, message)
         else:
@@ -299,6 +302,9 @@ class Auditor:
         for message in self.known.values():
             promised = message.confirmed or (message.stored and bool(message.seen))
             if not promised or message.excused or message.level == BEST_EFFORT or message.said:
+                continue
+            if message.unkept and (message.seen or message.expires):  # it may have died
+                self._counts["discarded as they wished"] += bool(message.nacks or message.rejected) and not message.acked
                 continue
             dead = DEAD in message.seen | message.acked
             self._require(dead or not message.rejection_confirmed, f"{message.uid} was rejected at {message.rejection_confirmed} and is not dead")

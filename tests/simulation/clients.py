@@ -122,7 +122,8 @@ class Client:
             large = not plain and random.random() < (0.01 if level >= RELIABLE else 0.25 if address == "queue/d" else 0.06)
             size = 1100 + random.randrange(900) if large else 40 + random.randrange(260)
             delay, expires = (0, 0) if address in TOPICS else (self._delay(), self._expires(mark))
-            session.send(address, level, priority, expires, size, mark, random.random() < 0.8, delay=delay)
+            kept = mark != POISON or size % 3 > 0 or climate.limits.settings.bounds_depth  # what had to make room would be gone unseen
+            session.send(address, level, priority, expires, size, mark, random.random() < 0.8, delay=delay, kept=kept)
 
     def _delay(self) -> int:
         return self.random.choice((3, 20, 60, 60, 150, 400)) if self.random.random() < self.world.climate.delayed else 0

@@ -51,6 +51,7 @@ class Looks:
         self._require(now >= message.due - CLOCK_LAG_MS, f"{uid} was shown {message.due - now} ms before it was due")
         look.shown.add(uid)
         if look.address == DEAD:
+            self._require(not message.unkept, f"{uid} was kept when it died, and wished otherwise")
             return
         self._require(message.address == look.address, f"{uid} was sent to {message.address} and shown in {look.address}")
         self._require(uid not in look.over or bool(message.excused), f"{uid} was over before {look.name} looked, and was shown to it")

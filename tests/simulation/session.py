@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from random import Random
 
+from broker_core.engine.wishes import PRESERVE
 from broker_core.server.listening import Node
 from broker_core.stomp.frames import Parser, serialise
 from broker_core.stomp.limits import Limits
@@ -104,7 +105,7 @@ class Session:
     # -- what the client says -------------------------------------------------------------------------------------------------------------
     def send(
         self, address: str, level: int, priority: int, expires: int, size: int, mark: str, receipt: bool, reply_to: str = "", delay: int = 0,
-        *, named: bool = False,
+        *, named: bool = False, kept: bool = True,
     ) -> Known:
         uid = f"{mark}{self.name}.{self._orders}"
         body = (uid + " ").encode().ljust(size, b"x")
@@ -112,6 +113,7 @@ class Session:
         message.replies, message.client_id = self.full(reply_to), self.client_id
         message.delay, message.due = delay, self._now() + delay if delay else 0
         message.colour = self._random.choice(COLOURS)
+        message.unkept = not kept
         message.group = f"g{self._orders % 5}" if address == GROUPED and self._orders % 3 else ""
         self._orders += 1
         self._auditor.sends(message)
@@ -137,6 +139,8 @@ class Session:
         if message.group:
             headers.append(("JMSXGroupID", message.group))
             headers += [("JMSXGroupSeq", "-1")] if message.group == CLOSED and message.order % 2 else []
+        if message.unkept:
+            headers.append((PRESERVE, "false"))
         if message.expires:
             headers.append(("expires", str(message.expires)))
         if message.delay:

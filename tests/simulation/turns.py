@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from broker_core.engine.commands import Attach, Command, Detach, Open, PeerLost
 from broker_core.engine.effects import Delivered, Detached, Output, Refused
 
-from .audit import Broken
+from .audit import DEAD, Broken
 from .groups import Consumer, Groups
 
 
@@ -55,12 +55,13 @@ class Turns:
                 self._groups.belong_to(leader)
 
     def _active(self) -> list[Consumer]:
-        """Of each queue those who registered first."""
+        """Of each queue those who registered first; the dead message queue has no limit."""
         counts: Counter[tuple[str, str]] = Counter()
         active = []
         for consumer in self._consumers.values():
             counts[consumer.place] += 1
-            if self._most_active < 0 or counts[consumer.place] <= self._most_active or not consumer.place[0].startswith("queue/"):
+            unlimited = consumer.place[0] == DEAD or not consumer.place[0].startswith("queue/")
+            if unlimited or self._most_active < 0 or counts[consumer.place] <= self._most_active:
                 active.append(consumer)
         return active
 

@@ -46,6 +46,7 @@ MUST_HAPPEN = (
     "retained sweeps",
     "spilled",
     "dead copies",
+    "discarded as they wished",
     "failures",
     "settled UNDELIVERABLE",
     "settled REJECTED",

@@ -6,6 +6,7 @@ from typing import Any
 
 from broker_core.engine import dead, delivering, settlement
 from broker_core.engine.effects import Outcome
+from broker_core.engine.wishes import Wishes
 from broker_core.stomp import subscriptions
 
 from tests.simulation import term
@@ -75,6 +76,11 @@ def dead_copy_dropped(plant: Plant) -> None:
     plant.put(settlement, "bury", bury)
 
 
+def wishes_ignored(plant: Plant) -> None:
+    """What wishes to be discarded when it dies is kept."""
+    plant.put(dead, "wishes_of", lambda _shard, _header: Wishes())
+
+
 def rejected_comes_again(plant: Plant) -> None:
     """A NACK that wants no other delivery is taken for one of those that do."""
     plant.put(subscriptions, "_refused_as", lambda _headers: Outcome.FAILED)
@@ -86,5 +92,6 @@ BUGS = (
     back_without_flag,
     failures_not_durable,
     dead_copy_dropped,
+    wishes_ignored,
     rejected_comes_again,
 )
