@@ -16,6 +16,8 @@ from .interests import Interest, Interests
 from .transactions import Transaction, Transactions
 
 DEAD = "queue/mq.sys.dmq"
+REMOVED = ("OLDEST", "LOW_PRIORITY")
+"""Reasons of those that were removed to make room."""
 CLOSED = "g0"
 """The message group that is closed now and then, by any session: what was set aside for its owner then may be overtaken by what has another."""
 BEST_EFFORT, RELIABLE, ASSURED = 0, 3, 4
@@ -187,14 +189,20 @@ class Auditor:
 
     def _check_history(self, message: Known, at: Subscription, redelivered: bool, headers: dict[str, str], now: int) -> None:
         uid, address = message.uid, at.place
-        self._require(redelivered or address not in message.first_seen, f"{uid} came from {address} a second time without its flag")
-        self._require(address not in message.ack_confirmed, f"{uid} came back to {address}, its acknowledgement was confirmed")
+        if not (address == DEAD and self._died_twice(message, headers)):
+            self._require(redelivered or address not in message.first_seen, f"{uid} came from {address} a second time without its flag")
+            self._require(address not in message.ack_confirmed, f"{uid} came back to {address}, its acknowledgement was confirmed")
         if address == DEAD:
             self._check_dead(message, headers, now)
             return
         self._require(address not in message.rejection_confirmed, f"{uid} came back to {address}, its rejection was confirmed")
         self._require(DEAD not in message.seen or bool(message.owed), f"{uid} came from {address} after it had died")
         self._require(message.nacks_confirmed <= self._maximum, f"{uid} failed {message.nacks_confirmed} times and came again from {address}")
+
+    def _died_twice(self, message: Known, headers: dict[str, str]) -> bool:
+        """Of a topic: removed from it, and failed for a subscription. Those are two dead messages."""
+        removed = message.removed or headers.get("JMS_SUN_DMQ_UNDELIVERED_REASON") in REMOVED
+        return removed and bool(message.owed) and (bool(message.rejected) or message.nacks > self._maximum)
 
     def _check_dead(self, message: Known, headers: dict[str, str], now: int) -> None:
         uid, reason = message.uid, headers.get("JMS_SUN_DMQ_UNDELIVERED_REASON")
@@ -210,7 +218,7 @@ class Auditor:
             rejected = bool(message.rejected) and count <= self._maximum
             self._require(of_failures or rejected, f"{uid} died after {count} failures, it was rejected at {message.rejected}")
             self._require(message.nacks >= count, f"{uid} died after {count} failures, it was refused {message.nacks} times")
-        elif reason in ("OLDEST", "LOW_PRIORITY"):
+        elif reason in REMOVED:
             self._require(self.removes, f"{uid} was removed from {message.address}, which has no limit")
             message.removed = True
         else:
