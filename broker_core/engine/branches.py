@@ -1,8 +1,9 @@
 """Branches of distributed transactions up to their prepare (X/Open XA; checklist items 63 to 66): begun, worked on, ended, and what a transaction
 manager says of them. Their work is taken down as that of local transactions (transactions.py); what is prepared is another matter (prepared.py).
 
-A branch that is not prepared belongs to the connection that began it and ends with it. The names of two accounts' branches have nothing to do with each
-other, so nobody can end, see or stand in the way of another's.
+A branch that is not prepared belongs to the connection that began it and ends with it; any other of the same account may roll it back, for a transaction
+manager may have lost that connection before the broker has. The names of two accounts' branches have nothing to do with each other, so nobody can end, see or
+stand in the way of another's.
 """
 
 from __future__ import annotations
@@ -81,12 +82,12 @@ def end_branch(shard: Shard, command: EndBranch) -> None:
         _suspend(shard, peer, command, branch)
     elif branch.state >= State.PREPARED:
         _end_prepared(shard, peer, command, branch)
-    elif branch.peer != peer.number or command.verb in (Verb.COMMIT, Verb.FORGET):
-        _refuse(shard, command, Refusal.XAER_PROTO, _where(branch, peer.number))
     elif command.verb is Verb.ROLL_BACK:
-        _leave(shard, peer, branch)
+        _leave(shard, shard.peers[branch.peer], branch)
         roll_back(shard, branch, Outcome.FAILED, peer)
         _answer(shard, peer, command)
+    elif branch.peer != peer.number or command.verb in (Verb.COMMIT, Verb.FORGET):
+        _refuse(shard, command, Refusal.XAER_PROTO, _where(branch, peer.number))
     elif branch.state is State.SUSPENDED:
         _refuse(shard, command, Refusal.XAER_PROTO, "it is suspended: resume it and end it first")
     else:

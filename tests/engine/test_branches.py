@@ -74,13 +74,26 @@ def test_what_is_not_prepared_is_neither_committed_as_such_nor_forgotten(verb: V
     assert b.state() is State.ACTIVE
 
 
-@pytest.mark.parametrize("verb", ENDINGS)
+@pytest.mark.parametrize("verb", [verb for verb in ENDINGS if verb is not Verb.ROLL_BACK])
 def test_another_connection_has_no_say_in_what_is_not_prepared(verb: Verb) -> None:
     b = BranchBench()
     b.begin()
     b.put("a")
     assert b.say(verb, peer=2) is Refusal.XAER_PROTO
     assert b.say(Verb.COMMIT_ONE) == OK
+
+
+@pytest.mark.parametrize("before", [(), (Verb.END,), (Verb.SUSPEND,)], ids=["active", "ended", "suspended"])
+def test_but_it_may_roll_it_back_for_its_manager_may_know_that_the_first_one_is_lost_before_the_broker_does(before: tuple[Verb, ...]) -> None:
+    b = BranchBench()
+    b.begin()
+    b.put("a")
+    for verb in before:
+        assert b.say(verb) == OK
+    assert b.say(Verb.ROLL_BACK, peer=2) == OK
+    assert b.say(Verb.PREPARE) is Refusal.XAER_NOTA, "what the lost one had still said comes too late"
+    assert b.begin(peer=2) == OK, "its name is free"
+    assert QUEUE not in b.engine.shard.destinations, "nothing was sent"
 
 
 @pytest.mark.parametrize("verb", ENDINGS)
