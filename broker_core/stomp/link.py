@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
+from collections import OrderedDict, deque
 from itertools import takewhile
 from math import inf
 
@@ -92,6 +92,9 @@ class Link:
         self._acked = version == "1.2" and acknowledge is not Acknowledge.AUTO
         self._tags: OrderedDict[str, int] | None = OrderedDict() if version != "1.2" and not self.presettled else None
         """Message-ids of outstanding deliveries, in order of tags. Of thousands the first goes as fast as any: a dict would look for it each time."""
+        self._repeated: dict[str, deque[int]] = {}
+        """Tags of further deliveries of a message-id that is outstanding: of a topic's message that died for several subscriptions. In `_tags` they are
+        named by message-id, NUL and tag."""
         self._holders = holders
         self._sequence = 0
         self._named = False
@@ -168,34 +171,61 @@ class Link:
         holders = None if self.closing else self._holders
         for tag, message in enumerate(delivered.messages, delivered.tag):
             message_id = self._message_id(message)
-            tags.pop(message_id, None)  # delivered again: it moves to the end, the dict stays in order of tags
-            tags[message_id] = tag
+            name = message_id if message_id not in tags else self._again(tags, message, message_id, tag)
+            tags[name] = tag
             if holders is not None:
                 holders.add(message_id, self)
             self._named = self._named or bool(message.header.message_id)
             self._sequence = max(self._sequence, message.sequence)
 
+    def _again(self, tags: OrderedDict[str, int], message: Message, message_id: str, tag: int) -> str:
+        """What names this delivery in `_tags`."""
+        if not message.header.message_id:
+            del tags[message_id]  # the same message: it moves to the end, the dict stays in order of tags
+            return message_id
+        self._repeated.setdefault(message_id, deque()).append(tag)
+        return f"{message_id}\0{tag}"
+
     # -- acknowledgements ---------------------------------------------------------------------------------------------------------------
     def take(self, message_id: str, alone: bool = False) -> int | None:
-        """1.0 and 1.1: the tag of the outstanding delivery of this message, which the acknowledgement settles; with ack:client, and unless it is of
-        this one `alone`, all before it as well. None: none is outstanding."""
+        """1.0 and 1.1: the tag of the outstanding delivery of this message, which the acknowledgement settles, of several the first; with ack:client, and
+        unless it is of this one `alone`, all before it as well. None: none is outstanding."""
         tags, holders = self._tags, self._holders
-        if tags is None or (tag := tags.get(message_id)) is None:
+        if tags is None:
             return None
-        settled = [message_id]
+        name, tag = message_id, tags.get(message_id)
+        if message_id in self._repeated:
+            first = self._repeated[message_id][0]
+            if tag is None or first < tag:
+                name, tag = f"{message_id}\0{first}", first
+        if tag is None:
+            return None
+        settled = [name]
         if self.cumulative and not alone:
             settled = [earlier for earlier, _ in takewhile(lambda delivery: delivery[1] <= tag, tags.items())]
         for each in settled:
             del tags[each]
+            if self._repeated and self._has_more(tags, each):
+                continue
             if holders is not None:
-                holders.remove(each, self)
+                holders.remove(each.partition("\0")[0], self)
         return tag
+
+    def _has_more(self, tags: OrderedDict[str, int], name: str) -> bool:
+        """Whether other deliveries of the message-id are outstanding than this one, which was settled, the first of them."""
+        message_id, repeated, _ = name.partition("\0")
+        if repeated:
+            further = self._repeated[message_id]
+            further.popleft()
+            if not further:
+                del self._repeated[message_id]
+        return message_id in tags or message_id in self._repeated
 
     def close(self) -> None:
         """No acknowledgement means it any more."""
         self.closing = True
         if self._holders is not None:
-            for message_id in self._tags or ():
+            for message_id in {name.partition("\0")[0]: None for name in self._tags or ()}:
                 self._holders.remove(message_id, self)
             self._tags = None
 

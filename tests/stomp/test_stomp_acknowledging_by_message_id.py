@@ -9,7 +9,8 @@ import pytest
 
 from broker_core.engine.commands import Settle
 from broker_core.engine.effects import Outcome
-from tests.stomp.conversation import LINK, PEER, Client, connected, message, whole
+from broker_core.engine.message import Message
+from tests.stomp.conversation import LINK, PEER, Client, connected, message, subscribed, whole
 
 
 def ack(sequence: int) -> bytes:
@@ -98,3 +99,31 @@ def test_who_knows_a_message_is_asked_again_when_the_one_who_did_has_gone() -> N
     client.octets()
     client.says(ack(9))
     assert client.error().headers["message"] == "message-id 'ID:node1-9' names no delivery of this connection"
+
+
+def dead(sequence: int) -> Message:
+    """Of a topic's message that died for several subscriptions: each copy has its message-id."""
+    return message(sequence=sequence, message_id="ID:node1-3")
+
+
+@pytest.mark.parametrize("version", ["1.0", "1.1"])
+def test_of_two_deliveries_with_one_message_id_the_first_is_meant_and_then_the_second(version: str) -> None:
+    client = subscribed(whole, b"client-individual", version)
+    client.is_delivered(LINK, dead(10), dead(11), dead(12), tag=6)
+    acknowledge = b"ACK\nsubscription:0\nmessage-id:ID%bnode1-3\n\n\0" % (b":" if version == "1.0" else b"\\c")
+    assert [client.says(acknowledge) for _ in range(2)] == [[Settle(PEER, LINK, [6])], [Settle(PEER, LINK, [7])]]
+    client.is_delivered(LINK, dead(13), tag=9)
+    assert [client.says(acknowledge) for _ in range(3)] == [[Settle(PEER, LINK, [8])], [Settle(PEER, LINK, [9])], []]
+
+
+def test_without_a_subscription_s_name_too_and_a_cumulative_one_settles_what_came_before_it() -> None:
+    client = with_subscriptions(2, b"client")
+    client.is_delivered(LINK, dead(10), message(sequence=20), dead(11), message(sequence=21), dead(12))
+    assert client.says(ack(3)) == [Settle(PEER, LINK, (), 1, Outcome.ACCEPTED)]
+    assert client.says(ack(21)) == [Settle(PEER, LINK, (), 4, Outcome.ACCEPTED)]
+    assert client.says(ack(3)) == [Settle(PEER, LINK, (), 5, Outcome.ACCEPTED)]
+    assert client.says(ack(3)) == []
+    client.is_delivered(LINK, dead(13), dead(14), tag=6)
+    client.says(b"UNSUBSCRIBE\nid:s0\n\n\0")
+    client.is_delivered(LINK + 1, dead(15))
+    assert client.says(ack(3)) == [Settle(PEER, LINK + 1, (), 1, Outcome.ACCEPTED)]
