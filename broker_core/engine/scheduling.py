@@ -26,7 +26,10 @@ def schedule(shard: Shard, destination: Destination, message: Message, sent_at: 
     """The message waits until its delay, counted from `sent_at`, has passed; visible at once if it has. Whether it is stored, not to end with the node."""
     due = min(sent_at + message.header.delay, LAST)
     if due <= shard.now and not shard.schedule.waits_until(due):  # a transaction that took long; it overtakes nothing
-        return enter(shard, destination, message)
+        stored = enter(shard, destination, message)
+        if destination.capacity is not None:
+            entered(shard, destination)
+        return stored
     shard.sequence = message.sequence = shard.sequence + 1
     message.destination, message.accepted_at = destination.number, due
     if destination.owner is not None:

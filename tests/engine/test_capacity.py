@@ -149,6 +149,18 @@ def test_a_delayed_message_is_decided_upon_when_it_is_due_and_never_lost() -> No
     assert left(bench) == ["a", "later"]
 
 
+@pytest.mark.parametrize("behavior", ["REJECT_NEWEST", "REMOVE_OLDEST"])
+def test_a_delayed_message_of_a_commit_that_comes_when_it_is_due_already_counts(behavior: str) -> None:
+    bench = bounded(max_messages=2, limit_behavior=behavior)
+    bench.apply(c.Begin(1, b"t"))
+    for body, delay in (("a", 0), ("late", 5), ("b", 0)):
+        bench.apply(c.Transacted(1, b"t", c.Send(1, None, QUEUE, Message(Header(b"", 4, ASSURED, delay=delay), body.encode(), 10))))
+    bench.now += 50
+    bench.apply(c.End(1, b"t", commit=True))
+    bench.flush()
+    assert left(bench) == (["a", "late", "b"] if behavior == "REJECT_NEWEST" else ["late", "b"])
+
+
 # -- REMOVE_OLDEST, REMOVE_LOW_PRIORITY -------------------------------------------------------------------------------------------------
 def test_the_oldest_is_removed_and_is_dead_with_its_reason() -> None:
     bench = bounded(max_messages=2, limit_behavior="REMOVE_OLDEST")
