@@ -112,6 +112,7 @@ def _commit(shard: Shard, peer: Peer, command: EndBranch, branch: Branch) -> Non
     refusal, detail = _why_not(shard, peer, branch, room)
     if refusal is None and command.verb is Verb.PREPARE:
         refusal, detail = prepare(shard, branch, room)
+        room.ends()
     elif refusal is None:
         commit(shard, branch, room)
     if refusal is not None:

@@ -47,11 +47,13 @@ class Withheld:
 class Capacity:
     """Of a destination with limits."""
 
-    __slots__ = ("_counted_in", "messages", "octets", "producers", "waiting")
+    __slots__ = ("_counted_in", "messages", "octets", "producers", "promised", "promised_octets", "waiting")
 
     def __init__(self) -> None:
         self.messages = self.octets = -1
         """That fit in besides what is there, for certain. Less than 0: to be counted first."""
+        self.promised = self.promised_octets = 0
+        """Of these persistent messages of the commit that is being done: they have their room and are not there yet."""
         self.producers: dict[int, None] = {}
         """Peers, if they are counted."""
         self.waiting: deque[Send | Withheld] = deque()
@@ -77,8 +79,8 @@ class Capacity:
             shard.effort += len(destination.subscriptions) // COUNT_EFFORT
         settings = destination.settings
         messages, octets = held(destination)
-        self.messages = BEYOND if settings.max_messages == UNLIMITED else settings.max_messages - messages
-        self.octets = BEYOND if settings.max_octets == UNLIMITED else settings.max_octets - octets
+        self.messages = BEYOND if settings.max_messages == UNLIMITED else settings.max_messages - messages - self.promised
+        self.octets = BEYOND if settings.max_octets == UNLIMITED else settings.max_octets - octets - self.promised_octets
 
     def forget(self) -> None:
         """More is there than was known, or less, or the limits are others."""

@@ -25,17 +25,19 @@ from .shard import Shard
 class Room:
     """What a commit does to destinations with limits."""
 
-    __slots__ = ("_beyond", "_waits")
+    __slots__ = ("_beyond", "_promised", "_waits")
 
     def __init__(self, *, waits: bool) -> None:
         self._waits = waits
         """Its peer waits for a receipt."""
         self._beyond: dict[Destination, None] = {}
         """What it fills beyond the limit."""
+        self._promised: dict[Message, Destination] = {}
+        """Persistent messages for which there is room: what is not persistent does not take it."""
 
     def why_not(self, shard: Shard, peer: Peer, transaction: Transaction) -> tuple[Refusal | None, str]:
         """And the particulars. If there is nothing against it, room is taken for its persistent messages."""
-        persistent: dict[Destination, list[int]] = {}
+        persistent: dict[Destination, list[Message]] = {}
         new: dict[str, list[Message]] = {}
         for send in transaction.sends:
             destination = shard.destinations.get(send.address)
@@ -51,14 +53,33 @@ class Room:
             if refusal is not None:
                 return refusal, detail
             if not send.message.header.delay and not is_known(shard, destination, send):
-                persistent.setdefault(destination, []).append(send.message.size)
-        for destination, sizes in persistent.items():
-            if not self._takes(shard, peer, destination, sizes, transaction):
+                persistent.setdefault(destination, []).append(send.message)
+        for destination, messages in persistent.items():
+            if not self._takes(shard, peer, destination, [message.size for message in messages], transaction):
                 for other in persistent:
                     assert other.capacity is not None
                     other.capacity.forget()
                 return Refusal.DESTINATION_FULL, fullness(destination)
-        return self._why_not_new(shard, new)
+        refusal, detail = self._why_not_new(shard, new)
+        if refusal is None:
+            self._promise(persistent)
+        return refusal, detail
+
+    def _promise(self, persistent: dict[Destination, list[Message]]) -> None:
+        for destination, messages in persistent.items():
+            capacity, settings = destination.capacity, destination.settings
+            assert capacity is not None
+            if settings.bounds_depth and settings.limit_behavior not in REMOVING:
+                self._promised.update(dict.fromkeys(messages, destination))
+                capacity.promised = len(messages)
+                capacity.promised_octets = sum([message.size for message in messages])
+
+    def ends(self) -> None:
+        """Everything is there, or will not be."""
+        for destination in self._promised.values():
+            if destination.capacity is not None:
+                destination.capacity.promised = destination.capacity.promised_octets = 0
+        self._promised = {}
 
     def _why_not_new(self, shard: Shard, new: dict[str, list[Message]]) -> tuple[Refusal | None, str]:
         """Of destinations that the commit creates: they are empty, and a policy may limit them."""
@@ -93,6 +114,9 @@ class Room:
         capacity, settings, message = destination.capacity, destination.settings, send.message
         assert capacity is not None
         persistent = message.header.reliability >= STORED
+        if self._promised.pop(message, None) is not None:
+            capacity.promised -= 1
+            capacity.promised_octets -= message.size
         refusal = None if persistent else why_never(shard, destination, send)[0]
         removes = settings.limit_behavior in REMOVING
         counts = settings.bounds_depth and (removes or not persistent) and not message.header.delay

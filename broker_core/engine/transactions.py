@@ -223,6 +223,7 @@ def commit(shard: Shard, transaction: Transaction, room: Room) -> None:
             accept(shard, destination, send.message, send.message.accepted_at)
         elif refusal is not None:
             drop(shard, send, refusal)
+    room.ends()
 
 
 def settle_reserved(shard: Shard, transaction: Transaction) -> None:

@@ -167,6 +167,17 @@ def test_non_persistent_messages_of_a_commit_that_do_not_fit_are_dropped() -> No
     assert bench.depth() == 3
 
 
+def test_a_commits_persistent_messages_have_their_room_before_its_others() -> None:
+    bench = Bench()
+    bench.control("create", QUEUE, max_messages=2, limit_behavior="REJECT_NEWEST")
+    bench.apply(c.Begin(1, b"t"))
+    for body, level in (("dropped", EXPRESS), ("a", ASSURED), ("b", ASSURED), ("too much", EXPRESS)):
+        bench.apply(c.Transacted(1, b"t", c.Send(1, None, QUEUE, Message(Header(b"", 4, level), body.encode(), 10))))
+    bench.apply(c.End(1, b"t", True, "commit"))
+    assert bench.confirmed(bench.flush()) == ["commit"]
+    assert bench.attach() == ["a", "b"]
+
+
 def test_a_commit_under_flow_control_is_done_and_its_receipt_waits_for_room() -> None:
     bench = full()
     assert bench.confirmed(commit(bench, "c")) == []
