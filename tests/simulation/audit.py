@@ -16,6 +16,7 @@ from .interests import Interest, Interests
 from .transactions import Transaction, Transactions
 
 DEAD = "queue/mq.sys.dmq"
+REASON = "JMS_SUN_DMQ_UNDELIVERED_REASON"
 REMOVED = ("OLDEST", "LOW_PRIORITY")
 """Reasons of those that were removed to make room."""
 CLOSED = "g0"
@@ -79,10 +80,15 @@ class Known:
     """Sent by a session of the database, to which nobody can say no."""
     unkept: bool = False
     """It wishes to be discarded when it dies."""
-    removed: bool = False
-    """It is dead to make room for others."""
+    dead_of: str = ""
+    """The reason why it ended otherwise than at a consumer's will: EXPIRED, OLDEST or LOW_PRIORITY. Of a topic it ends so once."""
     group: str = ""
     """Of messages that stay together; others of its session may come before it or behind it."""
+
+    @property
+    def removed(self) -> bool:
+        """It is dead to make room for others."""
+        return self.dead_of in REMOVED
 
     @property
     def places(self) -> tuple[str, ...]:
@@ -163,6 +169,9 @@ class Auditor:
             raise Broken(f"{uid} was delivered from {at.address} and never sent")
         self._require(body == message.body, f"{uid} came with another body than it was sent with")
         dead = at.address == DEAD
+        if dead:
+            message = self._copy_of(message, headers)
+            uid = message.uid
         self._require(not (dead and message.unkept), f"{uid} was kept when it died, and wished otherwise")
         if at.interest is not None:
             self.interests.sees(at.interest, message)
@@ -187,11 +196,29 @@ class Auditor:
         self._hold(message, at)
         return message
 
+    def _copy_of(self, message: Known, headers: dict[str, str]) -> Known:
+        """What is in the dead message queue. A message of a topic that was removed there and refused by a subscriber has died twice: of those that
+        were removed the copy is a message of its own, which comes once and has to be acknowledged as any other."""
+        reason = headers.get(REASON, "")
+        if reason not in ("EXPIRED", *REMOVED):
+            return message
+        self._require(message.dead_of in ("", reason) or bool(message.excused), f"{message.uid} died of {message.dead_of} and of {reason}")
+        message.dead_of = reason
+        if not (message.owed and message.removed):
+            return message
+        uid = f"{message.uid}, removed"
+        if uid not in self.known:
+            self.known[uid] = Known(
+                uid, message.body, message.address, message.session, message.order, message.level, message.priority, message.expires,
+                confirmed=message.confirmed, excused=message.excused, within=message.within, delay=message.delay, due=message.due,
+                colour=message.colour, repeated=message.repeated, by_sql=message.by_sql, unkept=message.unkept, dead_of=reason,
+            )  # fmt: skip
+        return self.known[uid]
+
     def _check_history(self, message: Known, at: Subscription, redelivered: bool, headers: dict[str, str], now: int) -> None:
         uid, address = message.uid, at.place
-        if not (address == DEAD and self._died_twice(message, headers)):
-            self._require(redelivered or address not in message.first_seen, f"{uid} came from {address} a second time without its flag")
-            self._require(address not in message.ack_confirmed, f"{uid} came back to {address}, its acknowledgement was confirmed")
+        self._require(redelivered or address not in message.first_seen, f"{uid} came from {address} a second time without its flag")
+        self._require(address not in message.ack_confirmed, f"{uid} came back to {address}, its acknowledgement was confirmed")
         if address == DEAD:
             self._check_dead(message, headers, now)
             return
@@ -199,13 +226,8 @@ class Auditor:
         self._require(DEAD not in message.seen or bool(message.owed), f"{uid} came from {address} after it had died")
         self._require(message.nacks_confirmed <= self._maximum, f"{uid} failed {message.nacks_confirmed} times and came again from {address}")
 
-    def _died_twice(self, message: Known, headers: dict[str, str]) -> bool:
-        """Of a topic: removed from it, and failed for a subscription. Those are two dead messages."""
-        removed = message.removed or headers.get("JMS_SUN_DMQ_UNDELIVERED_REASON") in REMOVED
-        return removed and bool(message.owed) and (bool(message.rejected) or message.nacks > self._maximum)
-
     def _check_dead(self, message: Known, headers: dict[str, str], now: int) -> None:
-        uid, reason = message.uid, headers.get("JMS_SUN_DMQ_UNDELIVERED_REASON")
+        uid, reason = message.uid, headers.get(REASON)
         self._require(headers.get("original-destination") == message.address, f"{uid} died in {headers.get('original-destination')!r}")
         if reason == "EXPIRED":
             self._require(0 < message.expires <= now, f"{uid} is said to have expired at {now}, it expires at {message.expires}")
@@ -220,7 +242,6 @@ class Auditor:
             self._require(message.nacks >= count, f"{uid} died after {count} failures, it was refused {message.nacks} times")
         elif reason in REMOVED:
             self._require(self.removes, f"{uid} was removed from {message.address}, which has no limit")
-            message.removed = True
         else:
             raise Broken(f"{uid} is dead for the reason {reason!r}")
         self._require(message.address not in message.ack_confirmed, f"{uid} was acknowledged and is dead all the same")
@@ -246,12 +267,13 @@ class Auditor:
         self._holders[place] = at
         self._require(len(at.outstanding) <= at.prefetch, f"{at.name} holds {len(at.outstanding)}, it asked for {at.prefetch}")
 
-    def missed(self, at: Subscription, uid: str) -> None:
+    def missed(self, at: Subscription, uid: str, headers: dict[str, str]) -> None:
         """It was written for a link that is gone; without acknowledgements that was its delivery."""
         if at.auto:
-            self.known[uid].acked.add(at.place)
-            self.known[uid].unacknowledged = True
-            self.transactions.sees_again(self.known[uid], at.place, None)
+            message = self.known[uid] if at.address != DEAD else self._copy_of(self.known[uid], headers)
+            message.acked.add(at.place)
+            message.unacknowledged = True
+            self.transactions.sees_again(message, at.place, None)
 
     # -- settling -------------------------------------------------------------------------------------------------------------------------
     def acks(self, at: Subscription, messages: Iterable[Known]) -> None:
@@ -308,7 +330,7 @@ class Auditor:
         """Everything was drained: what was promised has come to somebody."""
         self.transactions.check_end()
         for message in self.known.values():
-            promised = message.confirmed or (message.stored and bool(message.seen))
+            promised = message.confirmed or (message.stored and bool(message.seen or message.removed))
             if not promised or message.excused or message.level == BEST_EFFORT or message.said:
                 continue
             if message.unkept and (message.seen or message.expires):  # it may have died
@@ -317,7 +339,7 @@ class Auditor:
             dead = DEAD in message.seen | message.acked
             self._require(dead or not message.rejection_confirmed, f"{message.uid} was rejected at {message.rejection_confirmed} and is not dead")
             if message.owed:
-                died = dead and bool(message.expires or message.removed)
+                died = message.removed or (dead and message.expires > 0)
                 missing = [place for place in message.owed if not (place in message.acked or died or (dead and place in message.rejected))]
                 self._require(not missing, f"{message.uid} (level {message.level}) never came to {missing}")
                 continue

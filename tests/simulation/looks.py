@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass, field
 
-from .audit import BEST_EFFORT, CLOCK_LAG_MS, DEAD, Auditor, Broken, Known
+from .audit import BEST_EFFORT, CLOCK_LAG_MS, DEAD, REASON, REMOVED, Auditor, Broken, Known
 
 PURGED = "queue/d"
 """Operators throw away what is in it, and the auditor hears of it later."""
@@ -42,14 +42,15 @@ class Looks:
         over = frozenset(m.uid for m in known if address in m.ack_confirmed | m.rejection_confirmed or 0 < m.expires <= now)
         return Look(name, address, expected, over)
 
-    def shows(self, look: Look, uid: str, body: bytes, now: int) -> None:
+    def shows(self, look: Look, uid: str, body: bytes, headers: dict[str, str], now: int) -> None:
         message = self._auditor.known.get(uid)
         if message is None:
             raise Broken(f"{uid} was shown in {look.address} and never sent")
         self._require(body == message.body, f"{uid} was shown with another body than it was sent with")
-        self._require(uid not in look.shown, f"{uid} was shown to {look.name} twice")
+        copy = f"{uid}, removed" if message.owed and headers.get(REASON) in REMOVED else uid
+        self._require(copy not in look.shown, f"{copy} was shown to {look.name} twice")
         self._require(now >= message.due - CLOCK_LAG_MS, f"{uid} was shown {message.due - now} ms before it was due")
-        look.shown.add(uid)
+        look.shown.add(copy)
         if look.address == DEAD:
             self._require(not message.unkept, f"{uid} was kept when it died, and wished otherwise")
             return

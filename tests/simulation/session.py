@@ -291,6 +291,8 @@ class Session:
 
     def covered(self, at: Subscription, message: Known) -> list[Known]:
         """By an ACK or NACK of this message; with ack:client everything before it as well."""
+        if self.version != "1.2":  # of two dead copies with one message-id the first is meant
+            message = next(each for each in at.outstanding.values() if each.body == message.body)
         uids = list(at.outstanding)
         return [at.outstanding[uid] for uid in uids[: uids.index(message.uid) + 1]] if at.mode == "client" else [message]
 
@@ -369,7 +371,7 @@ class Session:
         redelivered = headers.get("redelivered") == "true"
         self._log(("message", subscription.name, uid, redelivered))
         if not subscription.open:  # unsubscribed, and this was on its way: the broker took it back and will flag it
-            self._missed(subscription, uid, redelivered)
+            self._missed(subscription, uid, headers)
             return
         message = self._auditor.delivered(subscription, uid, body, redelivered, headers, self._now())
         if not subscription.auto:
@@ -382,12 +384,12 @@ class Session:
             return
         uid = body.partition(b" ")[0].decode()
         self._log(("copy", look.name, uid))
-        self._looks.shows(look, uid, body, self._now())
+        self._looks.shows(look, uid, body, headers, self._now())
         if "ack" in headers and self._random.random() < 0.1:
             self._say("ACK", [("id", headers["ack"])])
 
-    def _missed(self, subscription: Subscription, uid: str, redelivered: bool) -> None:
-        self._auditor.missed(subscription, uid)
+    def _missed(self, subscription: Subscription, uid: str, headers: dict[str, str]) -> None:
+        self._auditor.missed(subscription, uid, headers)
 
     def missed(self, octets: bytes) -> None:
         """Written by the broker and never received."""
@@ -395,7 +397,7 @@ class Session:
             if section.command == "MESSAGE" and body is not None:
                 subscription = self.subscriptions.get(section.headers["subscription"])
                 if subscription is not None:
-                    self._auditor.missed(subscription, body.partition(b" ")[0].decode())
+                    self._auditor.missed(subscription, body.partition(b" ")[0].decode(), section.headers)
 
     def missed_behind_a_body(self) -> None:
         for subscription in self.subscriptions.values():

@@ -211,7 +211,7 @@ class Transactions:
 
     def _check_whole(self, transaction: Transaction) -> None:
         promised = [message for message in transaction.sent if message.stored and not message.excused and not message.said]
-        seen = [message.uid for message in promised if message.seen or message.acked]
+        seen = [message.uid for message in promised if message.seen or message.acked or message.removed]
         sent = [message.uid for message in promised]
         self._require(len(seen) in (0, len(promised)), f"of the transaction of {sent} only {seen} came")
         if transaction.ended != "COMMIT" or not promised or not transaction.settled:
@@ -228,5 +228,5 @@ class Transactions:
             (at.place, message)
             for at, messages, how in transaction.settled
             for message in messages
-            if how == ACK and not message.excused and message.level and self._dead not in message.seen | message.acked
+            if how == ACK and not message.excused and message.level and not message.removed and self._dead not in message.seen | message.acked
         ]
