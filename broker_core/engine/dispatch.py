@@ -14,7 +14,7 @@ from .commands import Direction
 from .cursor import Cursor
 from .delivering import deliver, room_of
 from .effects import Drained
-from .eligibility import is_eligible, step_back
+from .eligibility import is_eligible, is_held_up, step_back
 from .group_dispatch import serve_owners, serve_with_groups
 from .keeping import refill
 from .link import Link, Tier
@@ -73,6 +73,8 @@ def _dispatch_among(shard: Shard, subscription: Subscription, serve: Callable[[S
     satisfied: list[Tier] = []
     above: Tier | None = None
     for tier in subscription.turns:
+        if is_held_up(subscription, tier):
+            break
         before = len(outputs)
         if tier and isinstance(tier.source, Selection):
             look(shard, tier.source)

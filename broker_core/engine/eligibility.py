@@ -133,6 +133,17 @@ def _take_turns(subscription: Subscription, eligibility: Eligibility) -> None:
     subscription.turns = [exclusives[0].tier] if exclusives else sorted(tiers.values(), key=_rank)
 
 
+def is_held_up(subscription: Subscription, tier: Tier) -> bool:
+    """Somebody of a higher priority takes whatever comes next, and that is being read: who is below does not take it meanwhile from among what its scan has
+    found. What a selective consumer of higher priority may still find holds up nobody: to search takes seconds."""
+    for above in subscription.turns:
+        if above.priority <= tier.priority:
+            return False
+        if above and above.source is subscription:
+            return subscription.is_reading
+    return False
+
+
 def step_back(subscription: Subscription, tier: Tier) -> None:
     """Behind its equals."""
     subscription.turns = [other for other in subscription.turns if other is not tier]

@@ -8,6 +8,7 @@ processor time. When the disk is slow a long read is not made longer still.
 from __future__ import annotations
 
 from .commands import Direction, PageLoaded
+from .eligibility import is_held_up
 from .link import Tier
 from .message import Message
 from .message_group import recognize
@@ -31,6 +32,8 @@ def want(shard: Shard, subscription: Subscription) -> None:
     if not subscription.selections or subscription.destination.state & Direction.CONSUMERS:
         return
     for tier in subscription.turns:
+        if is_held_up(subscription, tier):
+            return
         if tier and isinstance(tier.source, Selection):
             _want(shard, tier.source, tier)
 

@@ -102,6 +102,17 @@ def test_a_higher_consumer_priority_goes_first_whatever_it_wants() -> None:
     assert {name for link, names in delivered if link == 2 for name in names} == {"r0", "r1", "r2"}
 
 
+def test_a_lower_consumer_priority_takes_nothing_while_what_a_higher_one_takes_is_being_read() -> None:
+    b = Bench(window_rows=2, page_rows=2)
+    b.attach(1, wanted=RED, priority=-1)
+    b.attach(2, credit=20)
+    b.control("pause", QUEUE, direction="CONSUMERS")
+    assert send(b, "g1", "g2", "g3", "r4") == [], "two of them are in memory, and the last one, which the scan has found"
+    b.control("resume", QUEUE, direction="CONSUMERS")
+    assert [link for outputs in b.effects for link in [o.link for o in outputs.outputs if isinstance(o, Delivered)]] == [2, 2]
+    assert len(b.engine.shard.links[2].unsettled) == 4
+
+
 def test_a_candidate_that_stood_behind_what_a_lower_priority_took_leaves_with_the_next_flush() -> None:
     b = Bench(slow=True, window_rows=1)
     send(b, "g1", "r1")
