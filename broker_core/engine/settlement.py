@@ -122,6 +122,8 @@ def settle_accepted(shard: Shard) -> None:
                 for position in accepted:
                     cursor.forget_gone(position)
             cursor.accepted = []
+        if cursor.loaded < progress.floor:  # a scan took all that was being read here: lower priorities wait for it no more
+            shard.mark(cursor.subscription)
         if not cursor.changed:
             shard.change(cursor)
     batch.settling = {}

@@ -113,6 +113,21 @@ def test_a_lower_consumer_priority_takes_nothing_while_what_a_higher_one_takes_i
     assert len(b.engine.shard.links[2].unsettled) == 4
 
 
+def test_a_lane_whose_rest_a_selective_consumer_has_settled_holds_up_lower_ones_no_more_though_its_page_is_on_its_way() -> None:
+    b = Bench(slow=True)
+    send(b, "r1")
+    b.start()
+    b.attach(1, wanted=RED)
+    for _ in range(3):  # a page without bodies, then the body
+        b.read()
+        b.flush()
+    assert len(b.engine.shard.links[1].unsettled) == 1
+    send(b, "g2", priority=1)
+    assert b.attach(2) == [], "what is of higher priority comes first, and might be for it"
+    assert b.bodies(b.settle(1)) == ["g2"]
+    assert b.reads, "nobody has answered yet"
+
+
 def test_a_candidate_that_stood_behind_what_a_lower_priority_took_leaves_with_the_next_flush() -> None:
     b = Bench(slow=True, window_rows=1)
     send(b, "g1", "r1")
