@@ -1,7 +1,8 @@
 """Limits of destinations, and transactions: they count at the commit, for all that it sends and takes away, and a refused commit does nothing.
 
 Under FLOW_CONTROL a commit that asks for a receipt is done, and where it filled a destination beyond its limit the receipt is withheld until there is
-room again. Meanwhile the same connection commits nothing more to it, so that each exceeds the limit by one transaction at the most.
+room again. Meanwhile the same connection commits nothing more to it, so that each exceeds the limit by one transaction at the most, and by what it had sent
+there before, which must not be overtaken.
 """
 
 from __future__ import annotations
@@ -9,10 +10,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from .accounting import discard_body
-from .capacity import REMOVING, Withheld, bound_life, fullness, is_known, wait, why_never
+from .capacity import COUNT_EFFORT, REMOVING, Withheld, bound_life, fullness, is_known, wait, why_never
 from .commands import Send
 from .destination import Destination
 from .effects import Confirmed, Outcome
+from .holding import let_in_all
 from .link import Peer, Transaction
 from .message import STORED, Message
 from .policy import settings_for
@@ -25,7 +27,7 @@ from .shard import Shard
 class Room:
     """What a commit does to destinations with limits."""
 
-    __slots__ = ("_beyond", "_promised", "_waits")
+    __slots__ = ("_behind", "_beyond", "_new", "_promised", "_waits")
 
     def __init__(self, *, waits: bool) -> None:
         self._waits = waits
@@ -34,6 +36,10 @@ class Room:
         """What it fills beyond the limit."""
         self._promised: dict[Message, Destination] = {}
         """Persistent messages for which there is room: what is not persistent does not take it."""
+        self._new: dict[str, list[Message]] = {}
+        """The same of destinations that it creates, until it has."""
+        self._behind: dict[Destination, Peer | None] = {}
+        """Where earlier sends of its peer wait: who they come in with. None: they do not, and only what is not persistent is sent, and dropped."""
 
     def why_not(self, shard: Shard, peer: Peer, transaction: Transaction) -> tuple[Refusal | None, str]:
         """And the particulars. If there is nothing against it, room is taken for its persistent messages."""
@@ -46,6 +52,8 @@ class Room:
                 continue
             if destination.capacity is None:
                 continue
+            if destination in peer.blocked:
+                self._sees_waiting(shard, destination, peer)
             reset(destination, send.message)
             if send.message.header.reliability < STORED:
                 continue
@@ -85,7 +93,8 @@ class Room:
         """Of destinations that the commit creates: they are empty, and a policy may limit them."""
         for address, messages in new.items():
             settings = settings_for(shard, address)
-            sizes = [m.size for m in messages if m.header.reliability >= STORED and not m.header.delay]
+            persistent = self._new[address] = [m for m in messages if m.header.reliability >= STORED and not m.header.delay]
+            sizes = [m.size for m in persistent]
             for most in (settings.max_message_octets, settings.max_octets):
                 if UNLIMITED < most < max(sizes, default=0):
                     return Refusal.MESSAGE_TOO_LARGE, f"{address}: {most} octets at most"
@@ -102,17 +111,48 @@ class Room:
             return True
         freed = [message.size for message in _accepted(destination, transaction)]
         messages, octets = len(sizes) - len(freed), sum(sizes) - sum(freed)
-        if (messages <= 0 and octets <= 0) or (not capacity.waiting and capacity.take(shard, destination, messages, octets)):
+        fits = (messages <= 0 and octets <= 0) or (not capacity.waiting and capacity.take(shard, destination, messages, octets))
+        if fits and destination not in self._behind:
             return True
-        if not (self._waits and settings.limit_behavior == FLOW_CONTROL) or any(isinstance(w, Withheld) and w.peer is peer for w in capacity.waiting):
+        if not self._may_exceed(destination, peer):
             return False
         self._beyond[destination] = None
         return True
+
+    def _may_exceed(self, destination: Destination, peer: Peer) -> bool:
+        """The receipt waits for room instead, one at a time."""
+        capacity = destination.capacity
+        assert capacity is not None
+        waits = self._waits and destination.settings.limit_behavior == FLOW_CONTROL
+        return waits and not any(isinstance(what, Withheld) and what.peer is peer for what in capacity.waiting)
+
+    def _sees_waiting(self, shard: Shard, destination: Destination, peer: Peer) -> None:
+        """Earlier sends of the peer to the destination may wait for room: what the commit sends must not overtake them."""
+        capacity, settings = destination.capacity, destination.settings
+        assert capacity is not None
+        if destination in self._behind:
+            return
+        shard.effort += len(capacity.waiting) // COUNT_EFFORT
+        if any(isinstance(what, Send) and what.peer == peer.number for what in capacity.waiting):
+            exempt = not settings.bounds_depth or settings.limit_behavior in REMOVING
+            self._behind[destination] = peer if exempt or self._may_exceed(destination, peer) else None
+
+    def begins(self, shard: Shard) -> None:
+        """The commit, or the prepare, is done from now on: earlier sends of its peer that wait where it sends to come in before it, whatever the limit.
+        Its receipt is withheld for them, too."""
+        for destination, peer in self._behind.items():
+            if peer is None:
+                continue
+            let_in_all(shard, destination, peer)
+            if self._waits and destination.settings.limit_behavior == FLOW_CONTROL:
+                self._beyond[destination] = None
 
     def admits(self, shard: Shard, destination: Destination, send: Send) -> bool:
         """Whether the message enters as the commit is done; only a non-persistent one does not, and is dropped."""
         capacity, settings, message = destination.capacity, destination.settings, send.message
         assert capacity is not None
+        if self._new and destination.address in self._new:
+            self._promise({destination: self._new.pop(destination.address)})
         persistent = message.header.reliability >= STORED
         if self._promised.pop(message, None) is not None:
             capacity.promised -= 1
@@ -120,7 +160,7 @@ class Room:
         refusal = None if persistent else why_never(shard, destination, send)[0]
         removes = settings.limit_behavior in REMOVING
         counts = settings.bounds_depth and (removes or not persistent) and not message.header.delay
-        full = counts and refusal is None and not is_known(shard, destination, send) and not capacity.take(shard, destination, 1, message.size)
+        full = counts and refusal is None and not is_known(shard, destination, send) and not self._has_room(shard, destination, message)
         if full and removes:
             shard.overfull[destination] = None
         elif full and self._waits and settings.limit_behavior == FLOW_CONTROL:
@@ -132,6 +172,14 @@ class Room:
         bound_life(destination, message, message.accepted_at)
         return True
 
+    def _has_room(self, shard: Shard, destination: Destination, message: Message) -> bool:
+        """For one that is not persistent, or may make room."""
+        capacity = destination.capacity
+        assert capacity is not None
+        if destination in self._behind and self._behind[destination] is None:
+            return False
+        return capacity.take(shard, destination, 1, message.size)
+
     def withholds(self, shard: Shard, peer: Peer, answer: Confirmed) -> bool:
         """Whether the commit's answer waits, as it filled destinations beyond their limits."""
         if not self._beyond:
@@ -142,6 +190,11 @@ class Room:
             destination.capacity.forget()
             wait(shard, destination, peer, withheld)
         return True
+
+
+def may_limit_new(shard: Shard) -> bool:
+    """Destinations that are created may have limits."""
+    return bool(shard.policies) or shard.limits.settings.limits_messages
 
 
 def _accepted(destination: Destination, transaction: Transaction) -> Iterable[Message]:

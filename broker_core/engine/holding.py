@@ -3,13 +3,20 @@ of the producer. A send that waits is nowhere: who loses its connection meanwhil
 
 from __future__ import annotations
 
-from .capacity import Capacity, Withheld, follow_limits, waits_no_more
+from collections import deque
+
+from .capacity import Capacity, Withheld, entered, follow_limits, waits_no_more
 from .commands import Direction, Send
 from .destination import Destination
 from .effects import Confirmed
+from .link import Peer
 from .sending import accept, send
 from .settlement import answer
 from .shard import Shard
+
+LOOK_EFFORT = 8
+"""Of those that wait, looked at in a microsecond, about."""
+PLACE_EFFORT = 2
 
 
 def let_in(shard: Shard) -> bool:
@@ -68,11 +75,31 @@ def _let_in(shard: Shard, destination: Destination, steps: int) -> int:
             capacity.take(shard, destination, 1, what.message.size)
             accept(shard, destination, what.message, shard.now)
             shard.batch.outputs.append(Confirmed(what.peer, what.token))
-        if not peer.blocked:
-            for sync in peer.syncs:
-                answer(shard, peer, sync)
-            peer.syncs = []
+        _answer_syncs(shard, peer)
     if not capacity.waiting:
         del shard.blocked[destination]
         follow_limits(shard, destination)
     return steps
+
+
+def _answer_syncs(shard: Shard, peer: Peer) -> None:
+    """If nothing of the peer's waits any more."""
+    if not peer.blocked:
+        for sync in peer.syncs:
+            answer(shard, peer, sync)
+        peer.syncs = []
+
+
+def let_in_all(shard: Shard, destination: Destination, peer: Peer) -> None:
+    """Every send of the peer that waits there, in order, though there is no room: what comes next from the peer must not overtake them."""
+    capacity = _capacity(destination)
+    shard.effort += len(capacity.waiting) // LOOK_EFFORT
+    sends = [what for what in capacity.waiting if isinstance(what, Send) and what.peer == peer.number]
+    capacity.waiting = deque(what for what in capacity.waiting if not (isinstance(what, Send) and what.peer == peer.number))
+    for one in sends:
+        waits_no_more(shard, destination, peer, one)
+        accept(shard, destination, one.message, shard.now)
+        shard.batch.outputs.append(Confirmed(one.peer, one.token))
+    shard.effort += PLACE_EFFORT * len(sends)
+    entered(shard, destination)
+    _answer_syncs(shard, peer)

@@ -35,11 +35,13 @@ PLACE_EFFORT = 2
 # -- the first phase ------------------------------------------------------------------------------------------------------------------
 def prepare(shard: Shard, branch: Branch, room: Room) -> tuple[Refusal | None, str]:
     """Everything in it can be done. It is hardened and is its peer's no more; else why there is no room for it."""
-    _forget_room(shard, branch)
+    _forget_room(shard, branch.sends)
     branch.held_octets = _octets_of(branch)
     if detail := _why_no_room(shard, branch):
         return Refusal.XA_RBOTHER, detail
-    branch.sends = [send for send in branch.sends if _is_promised(shard, send, room)]
+    room.begins(shard)  # whoever commits it need not be who sent
+    sends, branch.sends = branch.sends, [send for send in branch.sends if _is_promised(shard, send, room)]
+    _forget_room(shard, sends)
     branch.held_octets = _octets_of(branch)
     shard.sequence = branch.number = shard.sequence + 1
     shard.transacted -= branch.octets
@@ -51,9 +53,9 @@ def prepare(shard: Shard, branch: Branch, room: Room) -> tuple[Refusal | None, s
     return None, ""
 
 
-def _forget_room(shard: Shard, branch: Branch) -> None:
+def _forget_room(shard: Shard, sends: list[Send]) -> None:
     """What was found out about room took its sends as being there, and what it acknowledged as being gone."""
-    for address in {send.address: None for send in branch.sends}:
+    for address in {send.address: None for send in sends}:
         destination = shard.destinations.get(address)
         if destination is not None and destination.capacity is not None:
             destination.capacity.forget()

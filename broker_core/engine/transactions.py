@@ -14,7 +14,7 @@ from .accounting import discard_body
 from .address import is_temporary
 from .branch import Branch
 from .commands import SEND_OCTETS, Begin, End, EndBranch, Request, Send, Settle, Transacted, Verb
-from .commit_capacity import Room
+from .commit_capacity import Room, may_limit_new
 from .effects import Confirmed, Outcome, Refused
 from .link import Peer, Transaction
 from .message import Message
@@ -191,7 +191,7 @@ def why_not_commit(shard: Shard, peer: Peer, transaction: Transaction, room: Roo
         if refusal is None:
             destination = shard.destinations.get(address)
             new += destination is None
-            limited = limited or (destination.capacity is not None if destination is not None else bool(shard.policies))
+            limited = limited or (destination.capacity is not None if destination is not None else may_limit_new(shard))
         elif refusal is not Refusal.TEMPORARY_DESTINATION_GONE:
             return refusal, particulars(shard, send, refusal)
         leveled += address in shard.destinations and shard.destinations[address].levels is not None
@@ -207,6 +207,7 @@ def why_not_commit(shard: Shard, peer: Peer, transaction: Transaction, room: Roo
 def commit(shard: Shard, transaction: Transaction, room: Room) -> None:
     """Only if nothing is against it."""
     shard.transacted -= transaction.octets
+    room.begins(shard)
     settle_reserved(shard, transaction)
     shard.effort += 2 * len(transaction.sends)
     address, refusal, destination = "", None, None

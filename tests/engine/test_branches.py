@@ -299,6 +299,19 @@ def test_an_answer_that_cannot_be_sent_is_refused() -> None:
     assert b.told(c.ListBranches(1, QUEUE, Header(b"", 4, EXPRESS, 0, Encoding.STOMP), "", OK)) is Refusal.NO_SUCH_DESTINATION
 
 
+def test_what_its_connection_sent_before_and_waits_for_room_comes_in_with_the_prepare() -> None:
+    b = BranchBench()
+    b.control("create", QUEUE, max_messages=1)
+    b.send("a", "b")
+    b.begin()
+    b.put("c")
+    b.apply(c.EndBranch(1, XID, Verb.PREPARE, OK))
+    assert b.confirmed(b.flush()) == ["b"]
+    b.apply(c.EndBranch(2, XID, Verb.COMMIT, "by another"))
+    assert b.attach(credit=9) == ["a", "b", "c"]
+    assert b.confirmed(b.settle(1, 2, 3)) == [OK]
+
+
 # -- bounds -------------------------------------------------------------------------------------------------------------------------------
 def test_there_are_so_many_prepared_ones() -> None:
     b = BranchBench(prepared_max=1)

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+import pytest
+
 from broker_core.engine import commands as c
 from broker_core.engine.effects import Confirmed
 from broker_core.engine.message import Header, Message, StoredBody
 from broker_core.engine.refusal import Refusal
+from broker_core.engine.settings import Settings
 from tests.engine.rig import ASSURED, EXPRESS, QUEUE, Bench
 
 OTHER = "queue/other"
@@ -185,6 +190,97 @@ def test_a_commit_under_flow_control_is_done_and_its_receipt_waits_for_room() ->
     assert bench.refused(commit(bench, "d")) == [Refusal.DESTINATION_FULL]
     bench.attach(credit=1)
     assert bench.confirmed(bench.settle(1)) == ["commit"]
+
+
+def test_a_commit_lets_in_what_its_connection_sent_before_and_is_confirmed_when_there_is_room() -> None:
+    bench = full()
+    bench.apply(c.Open(2, "guest"))
+    send(bench, "another's", peer=2)
+    send(bench, "c")
+    assert bench.confirmed(commit(bench, "d")) == ["c"]
+    assert bench.attach(credit=9) == ["a", "b", "c", "d"]
+    assert bench.confirmed(bench.settle(1, 2)) == []
+    outputs = bench.settle(3)
+    assert (bench.confirmed(outputs), bench.bodies(outputs)) == (["another's", "commit"], ["another's"])
+
+
+def test_nothing_of_a_commit_overtakes_what_waits_though_it_makes_room_itself() -> None:
+    bench = full()
+    bench.attach(credit=9)
+    send(bench, "c")
+    assert bench.bodies(commit(bench, "d", settles=(1, 2))) == ["c", "d"]
+    send(bench, "e", level=EXPRESS)
+    outputs = commit(bench, "f", level=EXPRESS)
+    assert (bench.bodies(outputs), bench.confirmed(outputs)) == (["e", "f"], ["e"])
+
+
+def test_a_commit_that_cannot_wait_for_room_is_refused_while_sends_of_its_connection_wait() -> None:
+    bench = full()
+    bench.attach(credit=9)
+    send(bench, "c", level=EXPRESS)
+    assert bench.refused(commit(bench, "d", settles=(1,), token=None)) == [Refusal.DESTINATION_FULL]
+    commit(bench, "dropped", level=EXPRESS, token=None)
+    assert bench.depth() == 2
+
+
+def test_a_commit_whose_predecessor_waits_for_room_lets_in_nothing_more() -> None:
+    bench = full()
+    bench.attach(credit=9)
+    bench.flush()
+    commit(bench, "c", token="first")
+    send(bench, "d")
+    assert bench.refused(commit(bench, "e", settles=(1,))) == [Refusal.DESTINATION_FULL]
+    assert bench.depth() == 3
+
+
+def test_a_farewell_behind_a_commit_waits_for_all_of_it() -> None:
+    bench = full()
+    send(bench, "c")
+    commit(bench, "d")
+    bench.apply(c.Sync(1, "farewell"))
+    assert bench.confirmed(bench.flush()) == []
+    bench.attach(credit=9)
+    assert bench.confirmed(bench.settle(1, 2)) == ["commit", "farewell"]
+
+
+def test_what_a_commit_takes_away_makes_room_for_its_persistent_messages_first() -> None:
+    bench = full(limit_behavior="REJECT_NEWEST")
+    bench.attach(credit=9)
+    bench.apply(c.Begin(1, b"t"), c.Transacted(1, b"t", c.Settle(1, 1, [1, 2])))
+    for body, level in (("dropped", EXPRESS), ("c", ASSURED), ("d", ASSURED)):
+        bench.apply(c.Transacted(1, b"t", c.Send(1, None, QUEUE, Message(Header(b"", 4, level), body.encode(), 10))))
+    bench.apply(c.End(1, b"t", True, "commit"))
+    assert bench.bodies(bench.flush()) == ["c", "d"]
+
+
+@pytest.mark.parametrize("by_policy", [True, False])
+def test_of_a_queue_that_a_commit_creates_its_persistent_messages_have_the_room_first(by_policy: bool) -> None:
+    limits: dict[str, Any] = {"max_messages": 2, "limit_behavior": "REJECT_NEWEST"}
+    bench = Bench(settings=None if by_policy else Settings(**limits))
+    if by_policy:
+        bench.control("set_policy", "queue/**", **limits)
+    bench.apply(c.Begin(1, b"t"))
+    for body, level in (("a", EXPRESS), ("b", ASSURED), ("c", EXPRESS)):
+        bench.apply(c.Transacted(1, b"t", c.Send(1, None, QUEUE, Message(Header(b"", 4, level), body.encode(), 10))))
+    bench.apply(c.End(1, b"t", True, "commit"))
+    assert bench.confirmed(bench.flush()) == ["commit"]
+    assert bench.depth() == 2
+    send(bench, "d")
+    assert bench.refused(bench.flush()) == [Refusal.DESTINATION_FULL]
+
+
+def test_a_delay_that_has_passed_before_the_commit_takes_room() -> None:
+    bench = full(limit_behavior="REJECT_NEWEST", max_messages=4)
+    header = Header(b"", 4, ASSURED, delay=50)
+    bench.apply(c.Begin(1, b"t"), c.Transacted(1, b"t", c.Send(1, None, QUEUE, Message(header, b"later", 10))))
+    bench.flush()
+    bench.passes(100)
+    bench.apply(c.End(1, b"t", True, "commit"))
+    assert bench.confirmed(bench.flush()) == ["commit"]
+    send(bench, "c")
+    send(bench, "d")
+    assert bench.refused(bench.flush()) == [Refusal.DESTINATION_FULL]
+    assert bench.depth() == 4
 
 
 def test_a_commit_without_a_receipt_is_refused_if_it_does_not_fit() -> None:

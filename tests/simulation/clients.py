@@ -19,8 +19,6 @@ REQUESTS = "queue/r"
 ONCE, BRIEF = "queue/o", "queue/n"
 """Where duplicates are detected: for longer than a history lasts; and for so short a time that names come and go."""
 WINDOWS = {ONCE: 86_400_000, TOPIC: 86_400_000, BRIEF: 100}
-ALIAS = "queue/alias"
-"""Of the first of the queues."""
 ADDRESSES = (*QUEUES, REQUESTS, ONCE, BRIEF, DEAD, *DURABLES)
 MODES = ("client-individual", "client-individual", "client", "auto")
 PRIORITIES = (1, 4, 4, 4, 9)

@@ -12,6 +12,10 @@ from broker_core.engine.effects import Delivered, Detached, Output, Refused
 from .audit import DEAD, Broken
 from .groups import Consumer, Groups
 
+ALIAS = "queue/alias"
+ALIASES = {ALIAS: "queue/a"}
+"""Said once it is there: who says it consumes from the queue as all others do."""
+
 
 class Turns:
     """Of one term."""
@@ -32,7 +36,7 @@ class Turns:
         if isinstance(command, Open):
             self._peers[command.peer] = None
         elif isinstance(command, Attach) and command.peer in self._peers and command.link not in self._consumers:
-            place = command.address, command.name
+            place = ALIASES.get(command.address, command.address), command.name
             selector = command.wanted.selector.text if command.wanted.selector is not None else ""
             consumer = Consumer(command.link, command.peer, place, command.exclusive, command.priority, selector)
             self._consumers[command.link] = consumer

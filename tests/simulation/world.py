@@ -18,7 +18,7 @@ from broker_core.store.memory import MemoryDatabase
 from .audit import RELIABLE, Auditor, Broken
 from .branches import Manager
 from .climates import climate_of
-from .clients import ADDRESSES, ALIAS, BRIEF, QUEUES, WINDOWS, Client, Drainer, Founder, Stranger
+from .clients import ADDRESSES, BRIEF, QUEUES, WINDOWS, Client, Drainer, Founder, Stranger
 from .faults import Faults
 from .looks import Looks
 from .loop import VirtualLoop, virtual_time
@@ -29,6 +29,7 @@ from .session import DURABLES, TOPIC
 from .slow_store import SlowStore
 from .subscribers import Subscriber
 from .term import Term, eager_reports, quiet
+from .turns import ALIAS
 
 BEGAN_MS = 1_700_000_000_000
 COMMANDS = 1_300
