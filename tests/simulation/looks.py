@@ -77,7 +77,7 @@ class Looks:
     def check_end(self) -> None:
         """What was missing then is excused only if it was on its way to somebody who never acknowledges, or had to make room."""
         for name, message in self._missing:
-            lost = self._auditor.removes and bool(message.excused) and not message.seen
+            lost = self._auditor.removes and bool(message.excused) and DEAD not in message.seen  # removed, and then its dead copy
             self._require(message.unacknowledged or message.removed or lost, f"{message.uid} was there and not shown to {name}")
 
     @staticmethod
