@@ -44,6 +44,12 @@ class Withheld:
         """Destinations that are full still."""
 
 
+class Inherited(Send):
+    """It waited for another destination of the name, which was destroyed: what this one says about it is asked when it comes in."""
+
+    __slots__ = ()
+
+
 class Capacity:
     """Of a destination with limits."""
 
@@ -271,3 +277,17 @@ def forget_producer(peer: Peer) -> None:
     for destination in peer.produces:
         if destination.capacity is not None:
             destination.capacity.producers.pop(peer.number, None)
+
+
+def inherit(shard: Shard, destination: Destination) -> None:
+    """It was just created: what waits for the one of its name that was destroyed waits for it, and nothing that is sent to it overtakes that."""
+    for old in [other for other in shard.blocked if other.address == destination.address]:
+        destination.capacity = destination.capacity or Capacity()
+        assert old.capacity is not None
+        waiting, old.capacity.waiting = old.capacity.waiting, deque()
+        del shard.blocked[old]
+        shard.effort += len(waiting) // COUNT_EFFORT
+        for what in waiting:
+            peer = shard.peers[what.peer] if isinstance(what, Send) else what.peer
+            waits_no_more(shard, old, peer, what)
+            wait(shard, destination, peer, Inherited(what.peer, what.token, what.address, what.message) if isinstance(what, Send) else what)

@@ -5,12 +5,13 @@ from __future__ import annotations
 
 from collections import deque
 
-from .capacity import Capacity, Withheld, entered, follow_limits, waits_no_more
+from .capacity import Capacity, Inherited, Withheld, bound_life, entered, follow_limits, turn_away, waits_no_more, why_never
 from .commands import Direction, Send
 from .destination import Destination
-from .effects import Confirmed
+from .effects import Confirmed, Refused
 from .link import Peer
-from .sending import accept, send
+from .placing import obtain
+from .sending import accept, drop, reset, send, why_not_send
 from .settlement import answer
 from .shard import Shard
 
@@ -61,6 +62,9 @@ def _let_in(shard: Shard, destination: Destination, steps: int) -> int:
     capacity = _capacity(destination)
     capacity.forget()
     while steps > 0 and _is_open(shard, destination) and _fits(shard, destination, capacity):
+        successor = _successor(shard, destination, capacity.waiting[0])
+        if successor is not destination:
+            return _let_in(shard, successor, steps)
         steps -= 1
         what = capacity.waiting.popleft()
         peer = shard.peers[what.peer] if isinstance(what, Send) else what.peer
@@ -70,16 +74,43 @@ def _let_in(shard: Shard, destination: Destination, steps: int) -> int:
             if not what.left:
                 shard.batch.outputs.append(what.answer)
         elif shard.numbered.get(destination.number) is not destination:
-            send(shard, what)  # it was destroyed meanwhile: another one of its name is made, or may not be
+            send(shard, what)  # it was destroyed meanwhile, and none of its name may be made
         else:
             capacity.take(shard, destination, 1, what.message.size)
-            accept(shard, destination, what.message, shard.now)
-            shard.batch.outputs.append(Confirmed(what.peer, what.token))
+            _enter(shard, destination, what)
         _answer_syncs(shard, peer)
     if not capacity.waiting:
-        del shard.blocked[destination]
+        shard.blocked.pop(destination, None)
         follow_limits(shard, destination)
     return steps
+
+
+def _successor(shard: Shard, destination: Destination, what: Send | Withheld) -> Destination:
+    """Of one that was destroyed: another one of its name, if what has waited longest may make it; it has inherited what waits. Else the same."""
+    if shard.numbered.get(destination.number) is destination or not isinstance(what, Send):
+        return destination
+    if what.address in shard.destinations or why_not_send(shard, what)[0] is not None:
+        return destination
+    made = obtain(shard, what.peer, what.address)
+    return made if made.address == destination.address and made.capacity is not None and made.capacity.waiting else destination
+
+
+def _enter(shard: Shard, destination: Destination, what: Send) -> None:
+    """It waits no more. What another destination let wait may not be for this one."""
+    if what.__class__ is Inherited:
+        refusal, detail = why_not_send(shard, what)
+        if refusal is not None:
+            shard.batch.outputs.append(Refused(what.peer, what.token, refusal, detail))
+            drop(shard, what, refusal)
+            return
+        reset(destination, what.message)
+        refusal, detail = why_never(shard, destination, what)
+        if refusal is not None:
+            turn_away(shard, what, refusal, detail)
+            return
+        bound_life(destination, what.message, shard.now)
+    accept(shard, destination, what.message, shard.now)
+    shard.batch.outputs.append(Confirmed(what.peer, what.token))
 
 
 def _answer_syncs(shard: Shard, peer: Peer) -> None:
@@ -98,8 +129,7 @@ def let_in_all(shard: Shard, destination: Destination, peer: Peer) -> None:
     capacity.waiting = deque(what for what in capacity.waiting if not (isinstance(what, Send) and what.peer == peer.number))
     for one in sends:
         waits_no_more(shard, destination, peer, one)
-        accept(shard, destination, one.message, shard.now)
-        shard.batch.outputs.append(Confirmed(one.peer, one.token))
+        _enter(shard, destination, one)
     shard.effort += PLACE_EFFORT * len(sends)
     entered(shard, destination)
     _answer_syncs(shard, peer)

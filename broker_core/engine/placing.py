@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from .accounting import discard_body, settle_now
 from .address import is_reserved, is_temporary, is_topic, is_valid
-from .capacity import follow_limits
+from .capacity import follow_limits, inherit
 from .cursor import Cursor
 from .destination import Destination, Lane
 from .settings import Settings
@@ -66,6 +66,8 @@ def create(shard: Shard, address: str, settings: Settings, *, automatic: bool) -
     shard.watched[destination] = None
     follow_settings(shard, destination)
     follow_limits(shard, destination)
+    if shard.blocked:
+        inherit(shard, destination)
     define(shard, destination)
     if destination.is_topic:
         topic_created(shard, destination)

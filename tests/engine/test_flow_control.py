@@ -27,6 +27,11 @@ def send(bench: Bench, body: str, *, peer: int = 1, token: object = "asks", addr
     bench.apply(c.Send(peer, body if token == "asks" else token, address, Message(Header(b"", 4, level), body.encode(), 10)))
 
 
+def ask(bench: Bench, verb: str, **arguments: object) -> None:
+    """An operator, in one flush with what comes next."""
+    bench.apply(c.Control(bench.database.request(verb, QUEUE, arguments), verb, QUEUE, arguments))
+
+
 def test_a_send_waits_without_its_receipt_and_other_destinations_go_on() -> None:
     bench = full()
     send(bench, "c")
@@ -100,6 +105,29 @@ def test_what_waits_for_a_destination_that_is_destroyed_goes_to_the_next_of_its_
     bench.control("destroy", QUEUE, depth=2)
     bench.flush()
     assert bench.attach() == ["c"]
+
+
+def test_nothing_that_is_sent_to_the_next_of_its_name_overtakes_what_waits() -> None:
+    bench = full()
+    for body in ("c", "d", "e"):
+        send(bench, body)
+    bench.flush()
+    ask(bench, "destroy", depth=2)
+    send(bench, "f")
+    assert bench.confirmed(bench.flush()) == ["c", "d", "e", "f"]
+    assert bench.attach(credit=9) == ["c", "d", "e", "f"]
+
+
+def test_what_the_next_of_its_name_says_counts_for_what_waited() -> None:
+    bench = full()
+    bench.send("large", size=20)
+    bench.send("c", "d")
+    ask(bench, "destroy", depth=2)
+    ask(bench, "create", max_messages=1, max_message_octets=15)
+    outputs = bench.flush()
+    assert (bench.refused(outputs), bench.confirmed(outputs)) == ([Refusal.MESSAGE_TOO_LARGE], ["c"])
+    assert bench.attach(credit=9) == ["c"]
+    assert bench.bodies(bench.settle(1)) == ["d"]
 
 
 def test_what_waits_stays_where_it_is_while_producers_are_paused() -> None:
