@@ -504,7 +504,8 @@ BEGIN
             'duplicate-id', '_AMQ_DUPL_ID', 'delay', 'AMQ_SCHEDULED_DELAY', 'AMQ_SCHEDULED_CRON', 'AMQ_SCHEDULED_PERIOD', 'AMQ_SCHEDULED_REPEAT',
             '_AMQ_SCHED_DELIVERY', 'x-delay', 'expiration', 'receipt', 'transaction', 'content-length', 'message-id', 'subscription', 'ack',
             'redelivered', 'timestamp', 'receipt-id', 'browser', 'JMS_SUN_DMQ_UNDELIVERED_REASON', 'JMS_SUN_DMQ_UNDELIVERED_TIMESTAMP',
-            'JMS_SUN_DMQ_UNDELIVERED_COMMENT', 'JMS_SUN_DMQ_DELIVERY_COUNT', 'original-destination', 'original-timestamp', 'original-expiration'])
+            'JMS_SUN_DMQ_UNDELIVERED_COMMENT', 'JMS_SUN_DMQ_UNDELIVERED_EXCEPTION', 'JMS_SUN_DMQ_DELIVERY_COUNT', 'JMS_SUN_DMQ_BODY_TRUNCATED',
+            'JMS_SUN_DMQ_PRODUCING_BROKER', 'JMS_SUN_DMQ_DEAD_BROKER', 'original-destination', 'original-timestamp', 'original-expiration'])
         ORDER BY key LIMIT 1;
         IF lines IS NOT NULL THEN
             RAISE EXCEPTION '%', lines USING ERRCODE = 'invalid_parameter_value';
