@@ -59,15 +59,11 @@ def settle(shard: Shard, command: Settle) -> None:
 
 
 def feed(shard: Shard, link: Link) -> None:
-    """The link may have become able to receive: queue it to be served. One that waited already was served all there was, unless more than its
-    cursor says when (volatile subscriptions, groups, drained links)."""
-    source = link.source
-    if link.hungry and source.__class__ is Subscription and source.durable and source.owners is None and not source.draining:
-        return
+    """The link may have become able to receive: queue it to be served."""
     if link.credit > 0 and not link.hungry and not link.peer.stopped:
         link.hungry = True
         link.tier.append(link)
-    if not source.is_idle:
+    if not link.source.is_idle:
         shard.mark(link.subscription)
 
 
