@@ -15,7 +15,7 @@ from .commands import SEND_OCTETS, Send
 from .effects import Confirmed, Refused
 from .message import STORED, Message, StoredBody
 from .refusal import Refusal
-from .settings import FLOW_CONTROL, REJECT_NEWEST, REMOVE_LOW_PRIORITY, REMOVE_OLDEST, UNLIMITED
+from .settings import FLOW_CONTROL, REJECT_NEWEST, REMOVING, UNLIMITED
 
 if TYPE_CHECKING:
     from .destination import Destination
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from .shard import Batch, Shard
     from .subscription import Subscription
 
-REMOVING = (REMOVE_OLDEST, REMOVE_LOW_PRIORITY)
 BEYOND = 1 << 60
 """More than any limit."""
 COUNTED_AT_ONCE = 20
@@ -87,6 +86,10 @@ class Capacity:
         messages, octets = held(destination)
         self.messages = BEYOND if settings.max_messages == UNLIMITED else settings.max_messages - messages - self.promised
         self.octets = BEYOND if settings.max_octets == UNLIMITED else settings.max_octets - octets - self.promised_octets
+
+    def sends_of(self, peer: int) -> list[Send]:
+        """Of what waits, in order."""
+        return [what for what in self.waiting if isinstance(what, Send) and what.peer == peer]
 
     def forget(self) -> None:
         """More is there than was known, or less, or the limits are others."""
@@ -241,6 +244,11 @@ def octets_of(send: Send) -> int:
     return SEND_OCTETS + (len(message.header.octets) if message.body.__class__ is StoredBody else message.size)
 
 
+def waiter(shard: Shard, what: Send | Withheld) -> Peer:
+    """Whose it is."""
+    return shard.peers[what.peer] if isinstance(what, Send) else what.peer
+
+
 def wait(shard: Shard, destination: Destination, peer: Peer, what: Send | Withheld) -> None:
     assert destination.capacity is not None
     destination.capacity.waiting.append(what)
@@ -264,7 +272,7 @@ def forget_waiting(shard: Shard, peer: Peer) -> None:
     for destination in peer.blocked:
         capacity = destination.capacity
         assert capacity is not None
-        for send in [what for what in capacity.waiting if isinstance(what, Send) and what.peer == peer.number]:
+        for send in capacity.sends_of(peer.number):
             shard.waiting_octets -= octets_of(send)
             discard_body(shard, send.message)
         others = [what for what in capacity.waiting if (what.peer != peer.number if isinstance(what, Send) else what.peer is not peer)]
@@ -288,6 +296,6 @@ def inherit(shard: Shard, destination: Destination) -> None:
         del shard.blocked[old]
         shard.effort += len(waiting) // COUNT_EFFORT
         for what in waiting:
-            peer = shard.peers[what.peer] if isinstance(what, Send) else what.peer
+            peer = waiter(shard, what)
             waits_no_more(shard, old, peer, what)
             wait(shard, destination, peer, Inherited(what.peer, what.token, what.address, what.message) if isinstance(what, Send) else what)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from .accounting import discard_body
-from .capacity import COUNT_EFFORT, REMOVING, Withheld, bound_life, fullness, is_known, wait, why_never
+from .capacity import COUNT_EFFORT, Withheld, bound_life, fullness, is_known, wait, why_never
 from .commands import Send
 from .destination import Destination
 from .effects import Confirmed, Outcome
@@ -20,7 +20,7 @@ from .message import STORED, Message
 from .policy import settings_for
 from .refusal import Refusal
 from .sending import reset
-from .settings import FLOW_CONTROL, UNLIMITED
+from .settings import FLOW_CONTROL, REMOVING, UNLIMITED
 from .shard import Shard
 
 
@@ -75,9 +75,9 @@ class Room:
 
     def _promise(self, persistent: dict[Destination, list[Message]]) -> None:
         for destination, messages in persistent.items():
-            capacity, settings = destination.capacity, destination.settings
+            capacity = destination.capacity
             assert capacity is not None
-            if settings.bounds_depth and settings.limit_behavior not in REMOVING:
+            if destination.settings.turns_away:
                 self._promised.update(dict.fromkeys(messages, destination))
                 capacity.promised = len(messages)
                 capacity.promised_octets = sum([message.size for message in messages])
@@ -99,15 +99,14 @@ class Room:
                 if UNLIMITED < most < max(sizes, default=0):
                     return Refusal.MESSAGE_TOO_LARGE, f"{address}: {most} octets at most"
             waits = self._waits and settings.limit_behavior == FLOW_CONTROL
-            full = UNLIMITED < settings.max_messages < len(sizes) or UNLIMITED < settings.max_octets < sum(sizes)
-            if full and not waits and settings.limit_behavior not in REMOVING:
+            if settings.turns_away and settings.exceeded_by(len(sizes), sum(sizes)) and not waits:
                 return Refusal.DESTINATION_FULL, f"{address}: max_messages is {settings.max_messages}, max_octets is {settings.max_octets}"
         return None, ""
 
     def _takes(self, shard: Shard, peer: Peer, destination: Destination, sizes: list[int], transaction: Transaction) -> bool:
-        capacity, settings = destination.capacity, destination.settings
+        capacity = destination.capacity
         assert capacity is not None
-        if not settings.bounds_depth or settings.limit_behavior in REMOVING:
+        if not destination.settings.turns_away:
             return True
         freed = [message.size for message in _accepted(destination, transaction)]
         messages, octets = len(sizes) - len(freed), sum(sizes) - sum(freed)
@@ -128,14 +127,14 @@ class Room:
 
     def _sees_waiting(self, shard: Shard, destination: Destination, peer: Peer) -> None:
         """Earlier sends of the peer to the destination may wait for room: what the commit sends must not overtake them."""
-        capacity, settings = destination.capacity, destination.settings
+        capacity = destination.capacity
         assert capacity is not None
         if destination in self._behind:
             return
         shard.effort += len(capacity.waiting) // COUNT_EFFORT
-        if any(isinstance(what, Send) and what.peer == peer.number for what in capacity.waiting):
-            exempt = not settings.bounds_depth or settings.limit_behavior in REMOVING
-            self._behind[destination] = peer if exempt or self._may_exceed(destination, peer) else None
+        if capacity.sends_of(peer.number):
+            admitted = not destination.settings.turns_away or self._may_exceed(destination, peer)
+            self._behind[destination] = peer if admitted else None
 
     def begins(self, shard: Shard) -> None:
         """The commit, or the prepare, is done from now on: earlier sends of its peer that wait where it sends to come in before it, whatever the limit.

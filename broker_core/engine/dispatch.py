@@ -14,7 +14,7 @@ from .commands import Direction
 from .cursor import Cursor
 from .delivering import deliver, room_of
 from .effects import Drained
-from .eligibility import is_eligible, is_held_up, step_back
+from .eligibility import is_eligible, open_turns, step_back
 from .group_dispatch import serve_owners, serve_with_groups
 from .keeping import refill
 from .link import Link, Tier
@@ -72,9 +72,7 @@ def _dispatch_among(shard: Shard, subscription: Subscription, serve: Callable[[S
     outputs = shard.batch.outputs
     satisfied: list[Tier] = []
     above: Tier | None = None
-    for tier in subscription.turns:
-        if is_held_up(subscription, tier):
-            break
+    for tier in open_turns(subscription):
         before = len(outputs)
         if tier and isinstance(tier.source, Selection):
             look(shard, tier.source)

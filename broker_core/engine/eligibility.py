@@ -14,6 +14,7 @@ Whoever is not to be served, for whatever reason, keeps a tier that no turn name
 from __future__ import annotations
 
 from bisect import insort_right
+from collections.abc import Iterator
 
 from .link import Link, Tier
 from .selection import Selection
@@ -133,15 +134,17 @@ def _take_turns(subscription: Subscription, eligibility: Eligibility) -> None:
     subscription.turns = [exclusives[0].tier] if exclusives else sorted(tiers.values(), key=_rank)
 
 
-def is_held_up(subscription: Subscription, tier: Tier) -> bool:
-    """Somebody of a higher priority takes whatever comes next, and that is being read: who is below does not take it meanwhile from among what its scan has
-    found. What a selective consumer of higher priority may still find holds up nobody: to search takes seconds."""
-    for above in subscription.turns:
-        if above.priority <= tier.priority:
-            return False
-        if above and above.source is subscription:
-            return subscription.is_reading
-    return False
+def open_turns(subscription: Subscription) -> Iterator[Tier]:
+    """The turns, one after the other, each looked at again when it was taken: where somebody still takes whatever comes next, and that is being read, nobody
+    of lower priority takes it meanwhile from among what its scan has found. What a selective consumer of higher priority may still find holds up nobody:
+    to search takes seconds."""
+    awaited: int | None = None
+    for tier in subscription.turns:
+        if awaited is not None and tier.priority < awaited:
+            return
+        yield tier
+        if tier and tier.source is subscription and subscription.is_reading:
+            awaited = tier.priority
 
 
 def step_back(subscription: Subscription, tier: Tier) -> None:

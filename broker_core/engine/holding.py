@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections import deque
 
-from .capacity import Capacity, Inherited, Withheld, bound_life, entered, follow_limits, turn_away, waits_no_more, why_never
+from .capacity import Capacity, Inherited, Withheld, bound_life, entered, follow_limits, turn_away, waiter, waits_no_more, why_never
 from .commands import Direction, Send
 from .destination import Destination
 from .effects import Confirmed, Refused
@@ -67,7 +67,7 @@ def _let_in(shard: Shard, destination: Destination, steps: int) -> int:
             return _let_in(shard, successor, steps)
         steps -= 1
         what = capacity.waiting.popleft()
-        peer = shard.peers[what.peer] if isinstance(what, Send) else what.peer
+        peer = waiter(shard, what)
         waits_no_more(shard, destination, peer, what)
         if isinstance(what, Withheld):
             what.left -= 1
@@ -125,7 +125,7 @@ def let_in_all(shard: Shard, destination: Destination, peer: Peer) -> None:
     """Every send of the peer that waits there, in order, though there is no room: what comes next from the peer must not overtake them."""
     capacity = _capacity(destination)
     shard.effort += len(capacity.waiting) // LOOK_EFFORT
-    sends = [what for what in capacity.waiting if isinstance(what, Send) and what.peer == peer.number]
+    sends = capacity.sends_of(peer.number)
     capacity.waiting = deque(what for what in capacity.waiting if not (isinstance(what, Send) and what.peer == peer.number))
     for one in sends:
         waits_no_more(shard, destination, peer, one)

@@ -6,14 +6,14 @@ left alone. What has expired expires.
 
 from __future__ import annotations
 
-from .capacity import REMOVING, depth_of
+from .capacity import depth_of
 from .cursor import Cursor
 from .dead import bury, expire
 from .destination import Destination
 from .effects import Outcome
 from .keeping import refill
 from .message import Message
-from .settings import REMOVE_LOW_PRIORITY, UNLIMITED
+from .settings import REMOVE_LOW_PRIORITY, REMOVING
 from .shard import Shard
 from .subscription import Subscription
 from .waiting import withdraw
@@ -56,9 +56,8 @@ def _remove(shard: Shard, subscription: Subscription, octets: int, steps: int) -
     """The steps that are left."""
     settings = subscription.destination.settings
     messages = depth_of(subscription)
-    most, most_octets = settings.max_messages, settings.max_octets
     by_priority = settings.limit_behavior == REMOVE_LOW_PRIORITY
-    while steps > 0 and (UNLIMITED < most < messages or UNLIMITED < most_octets < octets):
+    while steps > 0 and settings.exceeded_by(messages, octets):
         cursor = _lane_of_victim(shard, subscription, by_priority=by_priority)
         if cursor is None:
             break

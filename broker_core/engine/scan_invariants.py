@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from .commands import Direction
-from .eligibility import is_held_up
+from .eligibility import open_turns
 from .cursor import Cursor
 from .group_invariants import waits_for_owner
 from .message import Message
@@ -28,8 +28,8 @@ def check_selections(shard: Shard, subscription: Subscription) -> int:
             _check_candidates(shard, scan)
             _check_completeness(shard, scan)
             octets += scan.octets
-    for tier in subscription.turns:
-        if tier and isinstance(tier.source, Selection) and not is_held_up(subscription, tier):
+    for tier in open_turns(subscription):
+        if tier and isinstance(tier.source, Selection):
             _check_progress(shard, tier.source)
     for cursor in subscription.order:
         assert len(cursor.scans) == len(subscription.selections), f"lane {cursor.index} of {address} has scans that belong to nobody"

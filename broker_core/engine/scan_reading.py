@@ -8,7 +8,7 @@ processor time. When the disk is slow a long read is not made longer still.
 from __future__ import annotations
 
 from .commands import Direction, PageLoaded
-from .eligibility import is_held_up
+from .eligibility import open_turns
 from .link import Tier
 from .message import Message
 from .message_group import recognize
@@ -31,9 +31,7 @@ def want(shard: Shard, subscription: Subscription) -> None:
     """Ask for what selective links that may be served will need next: the bodies of candidates, else more of them."""
     if not subscription.selections or subscription.destination.state & Direction.CONSUMERS:
         return
-    for tier in subscription.turns:
-        if is_held_up(subscription, tier):
-            return
+    for tier in open_turns(subscription):
         if tier and isinstance(tier.source, Selection):
             _want(shard, tier.source, tier)
 

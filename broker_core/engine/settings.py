@@ -12,6 +12,8 @@ from .message import LEVEL_NAMES
 
 FLOW_CONTROL, REMOVE_OLDEST, REMOVE_LOW_PRIORITY, REJECT_NEWEST = "FLOW_CONTROL", "REMOVE_OLDEST", "REMOVE_LOW_PRIORITY", "REJECT_NEWEST"
 """What becomes of a message for which there is no room (Open MQ's limitBehavior): see docs/semantics.md."""
+REMOVING = (REMOVE_OLDEST, REMOVE_LOW_PRIORITY)
+"""Behaviors that make room for whatever comes."""
 UNLIMITED = -1
 
 
@@ -79,6 +81,15 @@ class Settings:
     @property
     def bounds_depth(self) -> bool:
         return self.max_messages != UNLIMITED or self.max_octets != UNLIMITED
+
+    @property
+    def turns_away(self) -> bool:
+        """When it is full nothing is removed: what comes waits, or is refused."""
+        return self.bounds_depth and self.limit_behavior not in REMOVING
+
+    def exceeded_by(self, messages: int, octets: int) -> bool:
+        """So much is more than may be held."""
+        return UNLIMITED < self.max_messages < messages or UNLIMITED < self.max_octets < octets
 
     @staticmethod
     def problem(values: dict[str, Any], address: str = "") -> str:

@@ -184,17 +184,16 @@ def why_not_commit(shard: Shard, peer: Peer, transaction: Transaction, room: Roo
                 refusal, detail = redirect(shard, send)
                 if refusal is not None:
                     return refusal, detail
-    new = leveled = 0
-    limited = False
+    new = 0
+    leveled = limited = False
     for address, send in {send.address: send for send in transaction.sends}.items():
-        refusal = why_not(shard, send)
+        destination, refusal = shard.destinations.get(address), why_not(shard, send)
         if refusal is None:
-            destination = shard.destinations.get(address)
             new += destination is None
             limited = limited or (destination.capacity is not None if destination is not None else may_limit_new(shard))
         elif refusal is not Refusal.TEMPORARY_DESTINATION_GONE:
             return refusal, particulars(shard, send, refusal)
-        leveled += address in shard.destinations and shard.destinations[address].levels is not None
+        leveled = leveled or (destination is not None and destination.levels is not None)
     if len(shard.destinations) + new > shard.limits.destinations_max:
         return Refusal.TOO_MANY_DESTINATIONS, f"the transaction sends to {new} new ones"
     if leveled:  # each message counts there, not only the last one

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from broker_core.engine import commands as c
 from broker_core.engine.branch import State
 from broker_core.engine.commands import Verb
@@ -74,3 +76,23 @@ class BranchBench(Bench):
 
     def destination_exists(self, address: str) -> bool:
         return address in self.engine.shard.destinations
+
+
+RESTARTS = pytest.mark.parametrize("restarts", [0, 1, 2], ids=["at once", "after a restart", "after two"])
+
+
+def prepared(restarts: int = 0, **limits: object) -> BranchBench:
+    """Of four messages the second is acknowledged in a branch that sends one elsewhere; the first is acknowledged besides, the others are there."""
+    b = BranchBench(**limits)
+    b.send("p", "q", "r", "s")
+    b.attach(credit=3)
+    assert b.prepared("a", tags=(2,), address=OTHER) == OK
+    b.settle(1)
+    for _ in range(restarts):
+        b.flush(report=True)
+        b.start()
+    return b
+
+
+def held(b: BranchBench, address: str = QUEUE) -> list[int]:
+    return list(b.cursor(address=address).reserved)

@@ -7,10 +7,10 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
-from broker_core.config import BrokerConfig, ConfigError
+from broker_core.config import BrokerConfig
 from console.launch.backup import back_up
-from console.launch.refusal import CannotStart
 from console.launch.server import database_of
+from console.management.refusals import refusals_told
 
 
 class Command(BaseCommand):
@@ -23,10 +23,8 @@ class Command(BaseCommand):
     def handle(self, folder: Path, **_options: Any) -> None:
         signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # cleaning up on the way, as Ctrl-C does
         try:
-            with database_of(BrokerConfig.from_env(), alone=False):
+            with refusals_told(), database_of(BrokerConfig.from_env(), alone=False):
                 manifest = back_up(folder.absolute(), lambda text: self.stdout.write(f"  {text}"))
-        except (CannotStart, ConfigError) as refusal:
-            raise CommandError(str(refusal), returncode=1) from refusal
         except KeyboardInterrupt:
             raise CommandError("Stopped; nothing is left of the backup.", returncode=130) from None
         for what, count in manifest["restores"].items():

@@ -3,12 +3,12 @@
 from typing import Any
 
 from django.conf import settings
-from django.core.management import CommandError, call_command
+from django.core.management import call_command
 from django.core.management.commands import migrate as console_migrate
 
 from broker_core.store.migrate import migrate as migrate_store
 from console.launch.database import check_database
-from console.launch.refusal import CannotStart
+from console.management.refusals import refusals_told
 
 
 class Command(console_migrate.Command):
@@ -19,10 +19,8 @@ class Command(console_migrate.Command):
             # One application's tables, or a look at what would be done: neither is a start.
             super().handle(*args, **options)
             return
-        try:
+        with refusals_told():
             check_database(settings.BROKER)
-        except CannotStart as refusal:
-            raise CommandError(str(refusal), returncode=1) from refusal
         for name in migrate_store(settings.BROKER.database_url):
             if options["verbosity"]:
                 self.stdout.write(f"  Applied {name} to schema surety")

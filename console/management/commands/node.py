@@ -3,12 +3,12 @@
 import os
 from typing import Any
 
-from django.core.management.base import BaseCommand, CommandError
+from django.core.management.base import BaseCommand
 
-from broker_core.config import BrokerConfig, ConfigError
+from broker_core.config import BrokerConfig
 from console.launch.database import check_database
-from console.launch.refusal import CannotStart
 from console.launch.supervisor import NODE_COMMAND
+from console.management.refusals import refusals_told
 
 
 class Command(BaseCommand):
@@ -16,8 +16,6 @@ class Command(BaseCommand):
     requires_system_checks: list[str] = []
 
     def handle(self, **_options: Any) -> None:
-        try:
+        with refusals_told():
             check_database(BrokerConfig.from_env())
-        except (CannotStart, ConfigError) as refusal:
-            raise CommandError(str(refusal), returncode=1) from refusal
         os.execv(NODE_COMMAND[0], NODE_COMMAND)  # Celery handles the signals from here on

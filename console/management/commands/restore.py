@@ -8,11 +8,11 @@ from typing import Any
 from django.core.management import call_command
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
-from broker_core.config import BrokerConfig, ConfigError
+from broker_core.config import BrokerConfig
 from broker_core.store.migrate import migrations
-from console.launch.refusal import CannotStart
 from console.launch.restore import read_manifest, restore
 from console.launch.server import database_of
+from console.management.refusals import refusals_told
 
 
 class Command(BaseCommand):
@@ -27,12 +27,11 @@ class Command(BaseCommand):
         signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
         folder = folder.absolute()
         try:
-            manifest = read_manifest(folder, [name for name, _ in migrations()])
-            with database_of(BrokerConfig.from_env(), alone=True):
-                restore(folder, manifest, lambda text: self.stdout.write(f"  {text}"), replace=replace)
-                call_command("migrate", interactive=False, verbosity=0, stdout=self.stdout)
-        except (CannotStart, ConfigError) as refusal:
-            raise CommandError(str(refusal), returncode=1) from refusal
+            with refusals_told():
+                manifest = read_manifest(folder, [name for name, _ in migrations()])
+                with database_of(BrokerConfig.from_env(), alone=True):
+                    restore(folder, manifest, lambda text: self.stdout.write(f"  {text}"), replace=replace)
+                    call_command("migrate", interactive=False, verbosity=0, stdout=self.stdout)
         except KeyboardInterrupt:
             raise CommandError("Stopped; nothing is changed.", returncode=130) from None
         for what, count in manifest["restores"].items():

@@ -2,11 +2,11 @@
 
 from typing import Any
 
-from django.core.management.base import BaseCommand, CommandError
+from django.core.management.base import BaseCommand
 
-from broker_core.config import BrokerConfig, ConfigError
-from console.launch.refusal import CannotStart
+from broker_core.config import BrokerConfig
 from console.launch.supervisor import run
+from console.management.refusals import refusals_told
 
 
 class Command(BaseCommand):
@@ -14,9 +14,7 @@ class Command(BaseCommand):
     requires_system_checks: list[str] = []  # the database is not running yet
 
     def handle(self, **_options: Any) -> None:
-        try:
+        with refusals_told():
             code = run(BrokerConfig.from_env())
-        except (CannotStart, ConfigError) as refusal:
-            raise CommandError(str(refusal), returncode=1) from refusal
         if code:
             raise SystemExit(code)

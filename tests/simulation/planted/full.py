@@ -9,6 +9,7 @@ from broker_core.engine.effects import Confirmed
 from broker_core.stomp.tokens import Unsubscribed
 
 from .plant import Plant
+from .redelivery import keeping_no_copy
 
 
 def confirmed_while_it_waits(plant: Plant) -> None:
@@ -44,17 +45,7 @@ def let_in_and_forgotten(plant: Plant) -> None:
 
 def removed_without_a_trace(plant: Plant) -> None:
     """What makes room is settled, and never is on the dead message queue."""
-    right = removing.bury
-
-    def bury(shard: Any, cursor: Any, message: Any, outcome: Any, comment: str) -> None:
-        settings = cursor.subscription.destination.settings
-        object.__setattr__(settings, "use_dead", False)
-        try:
-            right(shard, cursor, message, outcome, comment)
-        finally:
-            object.__setattr__(settings, "use_dead", True)
-
-    plant.put(removing, "bury", bury)
+    plant.put(removing, "bury", keeping_no_copy(removing.bury))
 
 
 def dropped_from_a_commit(plant: Plant) -> None:

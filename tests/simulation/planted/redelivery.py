@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from broker_core.engine import dead, delivering, settlement
@@ -61,19 +62,23 @@ def failures_not_durable(plant: Plant) -> None:
     plant.put(settlement, "fail", fail)
 
 
-def dead_copy_dropped(plant: Plant) -> None:
-    """What dies is settled and never copied to the dead message queue."""
-    right = dead.bury
+def keeping_no_copy(right: Callable[..., None]) -> Callable[..., None]:
+    """What buries messages, as if their destinations discarded them."""
 
-    def bury(shard: Any, cursor: Any, message: Any, outcome: Any, comment: str) -> None:
+    def bury(shard: Any, cursor: Any, *what: Any) -> None:
         settings = cursor.subscription.destination.settings
         object.__setattr__(settings, "use_dead", False)
         try:
-            right(shard, cursor, message, outcome, comment)
+            right(shard, cursor, *what)
         finally:
             object.__setattr__(settings, "use_dead", True)
 
-    plant.put(settlement, "bury", bury)
+    return bury
+
+
+def dead_copy_dropped(plant: Plant) -> None:
+    """What dies is settled and never copied to the dead message queue."""
+    plant.put(settlement, "bury", keeping_no_copy(dead.bury))
 
 
 def wishes_ignored(plant: Plant) -> None:
