@@ -1,6 +1,8 @@
 """The group commit (R10): one implicit transaction of the simple query protocol: a round trip for each COPY and one for all else.
 
-Literals in place of a COPY would save a round trip, but hexadecimal bodies cost as much to parse: measured equal for one row of 1 KiB, worse from two on.
+A short commit, of few messages and nothing unusual, is calls of prepared statements instead: one round trip in all. That is what a sender waits for who is
+alone: 0.39 instead of 0.50 ms. From some eight messages on COPY is quicker. Literals in place of a COPY would save the round trip, too, but hexadecimal
+bodies cost as much to parse.
 """
 
 from __future__ import annotations
@@ -34,11 +36,20 @@ from .arrays import integers, texts
 from .ledger import Ledger
 from .literals import literal
 from .prepared import PREPARED, prepare, resolve
-from .rows import COLUMNS, PREPARED_COLUMNS, SCHEDULED_COLUMNS, RowPacker, instant, text_octets
+from .rows import COLUMNS, PLACES, PREPARED_COLUMNS, SCHEDULED_COLUMNS, RowPacker, instant, text_octets
 from .schedule import SCHEDULED
 from .segments import message_table, spill_table
+from .wire import Call
 
 BY_LANE = attrgetter("destination", "header.priority")
+SHORT_MESSAGES = 4
+"""Messages of a short commit: as quick as COPY with eight, and the node's part, 8 us a message, is then less than what a round trip costs it."""
+SPECIAL = attrgetter(
+    "scheduled", "remembered", "prepared", "resolved", "due", "taken", "spilled", "copies", "definitions", "answers"
+)
+"""What a short commit has nothing of."""
+NOT_SYNCHRONOUS = Call(b"SELECT set_config('synchronous_commit', 'off', true)", ())
+"""SET LOCAL, which is refused before a pipeline's second statement."""
 ROWS_TOGETHER = 8
 """What a page of 8 KiB holds of messages of 1 KiB, about: fewer of a lane share a page with others anyway, and sorting costs 0.3 us a row."""
 
@@ -80,6 +91,19 @@ class CommitBuilder:
     def __init__(self, shard: int, ledger: Ledger) -> None:
         self._shard, self._ledger = shard, ledger
         self._packer = RowPacker()
+
+    def calls(self, commit: Commit) -> tuple[list[Call], int] | None:
+        """A short commit, and the octets that its messages weigh; None: it is not short."""
+        messages = commit.messages
+        if len(messages) > SHORT_MESSAGES or any(SPECIAL(commit)) or any(type(message.body) is not bytes for message in messages):
+            return None
+        calls = [] if commit.synchronous else [NOT_SYNCHRONOUS]
+        if messages:
+            statement = b"INSERT INTO %b(%b)VALUES(%b)" % (message_table(self._shard, commit.segment).encode(), COLUMNS.encode(), PLACES)
+            calls.extend([Call(statement, fields, binary=True) for fields in self._packer.fields(messages)])
+        weight = sum(message.size for message in messages)
+        calls.append(self._ledger.call(commit, weight))
+        return calls, weight
 
     def build(self, commit: Commit) -> tuple[bytes, list[Iterator[bytes]], int]:
         """The statements, in order the streams for the COPYs among them, and the octets that the messages weigh."""

@@ -8,6 +8,7 @@ from typing import Any
 from broker_core.engine.effects import Commit
 
 from . import LedgerRow
+from .wire import Call
 
 RANGES = (
     ("accepted", (("destination", "int4"), ("lane", "int2"), ("first", "int8"), ("last", "int8"))),
@@ -59,37 +60,54 @@ class Ledger:
 
     def statement(self, commit: Commit, weight: int) -> bytes:
         """INSERT of the commit's row; `weight` is the octets of its messages."""
-        columns, values = [SCALARS], [f"{commit.number},{commit.at},{self._epoch},{commit.sequence},{commit.segment},{weight}"]
+        columns, scalars, arrays = self._row(commit, weight)
+        quoted = [f"'{array}'" for array in arrays]
+        return f"INSERT INTO {self._table()}({columns})VALUES({','.join([str(scalar) for scalar in scalars] + quoted)})".encode()
+
+    def call(self, commit: Commit, weight: int) -> Call:
+        """The same with parameters: there are few shapes of rows, and parsing one costs more than storing it."""
+        columns, scalars, arrays = self._row(commit, weight)
+        parameters = [*map(str, scalars), *arrays]
+        places = ",".join([f"${place}" for place in range(1, len(parameters) + 1)])
+        return Call(f"INSERT INTO {self._table()}({columns})VALUES({places})".encode(), [parameter.encode() for parameter in parameters])
+
+    def _table(self) -> str:
+        return f"surety.ledger_{self._shard}_{self.segment}"
+
+    def _row(self, commit: Commit, weight: int) -> tuple[str, tuple[int, ...], list[str]]:
+        """The names of its columns, its scalars and its arrays. It counts as written."""
+        columns, arrays = [SCALARS], []
+        scalars = (commit.number, commit.at, self._epoch, commit.sequence, commit.segment, weight)
         told: tuple[Sequence[tuple[int, ...]], ...] = (commit.accepted, commit.offered, commit.settled, commit.failures, commit.octets)
-        numbers = arrays = 0
+        numbers = 0
         for (name, fields), rows in zip(RANGES, told, strict=True):
             if rows:
                 columns.extend([f"{name}_{column}" for column, _ in fields])
-                values.extend(_literals(rows))
-                numbers, arrays = numbers + len(rows) * len(fields), arrays + len(fields)
+                arrays.extend(_arrays(rows))
+                numbers += len(rows) * len(fields)
         self.rows += 1
-        self.octets += ROW_OCTETS + ARRAY_OCTETS * arrays + 8 * numbers
-        return f"INSERT INTO surety.ledger_{self._shard}_{self.segment}({','.join(columns)})VALUES({','.join(values)})".encode()
+        self.octets += ROW_OCTETS + ARRAY_OCTETS * len(arrays) + 8 * numbers
+        return ",".join(columns), scalars, arrays
 
 
-def _literals(rows: Sequence[tuple[int, ...]]) -> list[str]:
-    """The columns as array literals. Ten thousand queues make tens of thousands of ranges a second: of ranges of one message the last is the
+def _arrays(rows: Sequence[tuple[int, ...]]) -> list[str]:
+    """The columns as arrays in their text form. Ten thousand queues make tens of thousands of ranges a second: of ranges of one message the last is the
     first, a lane is mostly the same for all, and repr writes a tuple in half the time of joining its numbers."""
     if len(rows) == 1:
-        return [f"'{{{number}}}'" for number in rows[0]]
-    literals: list[str] = []
+        return [f"{{{number:d}}}" for number in rows[0]]
+    arrays: list[str] = []
     before: tuple[int, ...] = ()
     for column in zip(*rows, strict=True):
         if column == before:
-            literals.append(literals[-1])
+            arrays.append(arrays[-1])
         elif column.count(column[0]) == len(column):
-            literals.append("'{" + (f"{column[0]:d}," * len(column))[:-1] + "}'")
+            arrays.append("{" + (f"{column[0]:d}," * len(column))[:-1] + "}")
         elif column[0].__class__ is int:
-            literals.append("'{" + repr(column)[1:-1] + "}'")
+            arrays.append("{" + repr(column)[1:-1] + "}")
         else:  # outcomes, whose repr is not a number
-            literals.append("'{" + ",".join([f"{number:d}" for number in column]) + "}'")
+            arrays.append("{" + ",".join([f"{number:d}" for number in column]) + "}")
         before = column
-    return literals
+    return arrays
 
 
 def ledger_row(row: Sequence[Any]) -> tuple[LedgerRow, int]:

@@ -116,10 +116,15 @@ class PostgresStore:
         assert segments.known[commit.segment].closed is None, f"segment {commit.segment} is closed"
         if ledger.is_full() and ledger.segment + 1 in segments.ledgers:
             ledger.roll()
-        statements, streams, octets = builder.build(commit)
+        short = builder.calls(commit)
         sent = time.monotonic()
         try:
-            await self._lease.writer.run(statements, streams, on_sent)
+            if short is not None:
+                calls, octets = short
+                await self._lease.writer.call(calls, on_sent)
+            else:
+                statements, streams, octets = builder.build(commit)
+                await self._lease.writer.run(statements, streams, on_sent)
         except StatementFailed as error:
             if error.sqlstate == OUT_OF_SPACE:
                 raise SpaceExhausted(str(error)) from error

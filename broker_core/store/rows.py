@@ -17,6 +17,8 @@ COLUMNS = (
     "expiration, priority, reliability, encoding, routed, message_id, client_id, annotations, headers"
 )
 """The order of the fields in a COPY, in both directions; not the order on disk."""
+PLACES = b",".join([b"$%d" % place for place in range(1, COLUMNS.count(",") + 2)])
+"""The fields of a row as parameters of a statement."""
 SCHEDULED_COLUMNS = "schedule, shard, due_at, volatile" + COLUMNS.removeprefix("sequence, position, accepted_at")
 """The same of the schedule, whose rows begin otherwise."""
 PREPARED_COLUMNS = "shard, branch, item, outcome, subscription, address, delay, duplicate_id, " + COLUMNS
@@ -59,6 +61,17 @@ def _text(text: str) -> bytes:
     return _LENGTH.pack(len(octets)) + octets
 
 
+def _split(row: bytes) -> list[bytes | None]:
+    fields: list[bytes | None] = []
+    at = 2  # behind the number of fields
+    while at < len(row):
+        (length,) = _LENGTH.unpack_from(row, at)
+        at += 4
+        fields.append(None if length < 0 else row[at : at + length])
+        at += max(length, 0)
+    return fields
+
+
 class RowPacker:
     """Packs messages; remembers header sections."""
 
@@ -75,6 +88,11 @@ class RowPacker:
             if start + PIECE_ROWS >= len(messages):
                 parts.append(TRAILER)
             yield b"".join(parts)
+
+    def fields(self, messages: Sequence[Message]) -> Iterator[list[bytes | None]]:
+        """The rows as parameters of an INSERT in binary form."""
+        for message in messages:
+            yield _split(b"".join(self._pack([message])))
 
     def _pack(self, messages: Sequence[Message]) -> list[bytes]:
         parts: list[bytes] = []

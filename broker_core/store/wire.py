@@ -1,4 +1,5 @@
-"""One libpq connection driven in the simple query protocol: several statements, COPY data among them, in one implicit transaction and two round trips.
+"""One libpq connection: several statements in one implicit transaction, in the simple query protocol with COPY data among them (a round trip for each
+COPY and one for all else), or as calls of prepared statements in a pipeline (one round trip, and nothing is parsed again).
 
 psycopg's own cursors cost four round trips for the same (BEGIN, COPY, INSERT, COMMIT) and a reader registered and removed for each. Here the reader stays
 registered; results are looked at only when libpq has a whole one.
@@ -7,8 +8,8 @@ registered; results are looked at only when libpq has a whole one.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 import psycopg
 from psycopg.pq import ExecStatus
@@ -18,6 +19,10 @@ if TYPE_CHECKING:
 
 SQLSTATE = 67
 """PG_DIAG_SQLSTATE, "C": the field of an error that holds its SQLSTATE."""
+PREPARED_MAX = 64
+"""Statements kept prepared, at some 10 KiB of the server's memory each. Past it all are forgotten: those of tables that are full and gone, mostly."""
+
+Answer = TypeVar("Answer")
 
 
 def _unasked() -> None:
@@ -36,6 +41,20 @@ class StatementFailed(Exception):
         self.sqlstate = sqlstate
 
 
+def _check(result: PGresult) -> None:
+    if result.status == ExecStatus.FATAL_ERROR:
+        raise StatementFailed((result.error_field(SQLSTATE) or b"").decode(), (result.error_message or b"").decode("utf-8", "replace").strip())
+
+
+class Call(NamedTuple):
+    """A statement with parameters $1, $2, ...; it is prepared when it is first called."""
+
+    statement: bytes
+    parameters: Sequence[bytes | None]
+    binary: bool = False
+    """The form of all parameters."""
+
+
 class Wire:
     """Owns the socket of `pgconn` until `detach`; one caller at a time."""
 
@@ -46,6 +65,8 @@ class Wire:
         self._waiting: asyncio.Future[None] | None = None
         self._writing = False
         self._running = False
+        self._prepared: dict[bytes, bytes] = {}
+        """The names of statements that the server knows."""
         self.broken: str | None = None
         """Why the connection is of no use any more."""
         pgconn.nonblocking = 1
@@ -69,12 +90,24 @@ class Wire:
 
         `sent` is called once everything is handed to the server and only its answer is awaited.
         """
+        results = await self._exclusively(lambda: self._run(statements, copies, sent))
+        for result in results:
+            _check(result)
+        return results
+
+    async def call(self, calls: Sequence[Call], sent: Callable[[], None] = _unasked) -> None:
+        """The same for calls. What they return is of no interest."""
+        failed = await self._exclusively(lambda: self._call(calls, sent))
+        if failed is not None:
+            _check(failed)
+
+    async def _exclusively(self, work: Callable[[], Awaitable[Answer]]) -> Answer:
         if self.broken is not None:
             raise WireBroken(self.broken)
         assert not self._running, "a second caller on one wire"
         self._running = True
         try:
-            results = await self._run(statements, copies, sent)
+            return await work()
         except psycopg.OperationalError as error:
             self.detach(str(error).strip())
             raise WireBroken(self.broken) from error
@@ -83,10 +116,6 @@ class Wire:
             raise
         finally:
             self._running = False
-        for result in results:
-            if result.status == ExecStatus.FATAL_ERROR:
-                raise StatementFailed((result.error_field(SQLSTATE) or b"").decode(), (result.error_message or b"").decode("utf-8", "replace").strip())
-        return results
 
     async def _run(self, statements: bytes, copies: Sequence[Iterator[bytes]], sent: Callable[[], None]) -> list[PGresult]:
         pgconn, streams, waiting = self._pgconn, iter(copies), len(copies)
@@ -113,6 +142,39 @@ class Wire:
                 waiting -= 1
                 if not waiting:
                     sent()
+
+    async def _call(self, calls: Sequence[Call], sent: Callable[[], None]) -> PGresult | None:
+        """Returns the refusal of the first call that was refused: the server skips what comes behind it."""
+        pgconn = self._pgconn
+        pgconn.enter_pipeline_mode()
+        if len(self._prepared) > PREPARED_MAX:
+            self._prepared.clear()
+        if not self._prepared:
+            pgconn.send_query_params(b"DEALLOCATE ALL", None)
+        for statement, parameters, binary in calls:
+            name = self._prepared.get(statement)
+            if name is None:
+                name = self._prepared[statement] = b"s%d" % len(self._prepared)
+                pgconn.send_prepare(name, statement)
+            pgconn.send_query_prepared(name, parameters, [int(binary)] * len(parameters))
+        pgconn.pipeline_sync()
+        self._flush()
+        sent()
+        refused = None
+        while True:
+            if pgconn.is_busy():
+                await self._result_arrived()
+            result = pgconn.get_result()
+            if result is None:  # behind the results of each call
+                continue
+            if result.status == ExecStatus.PIPELINE_SYNC:
+                break
+            if result.status == ExecStatus.FATAL_ERROR:
+                refused = refused or result
+        pgconn.exit_pipeline_mode()
+        if refused is not None:
+            self._prepared.clear()  # some of them may have been skipped
+        return refused
 
     @staticmethod
     def _put(queued: int) -> None:

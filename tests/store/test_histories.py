@@ -13,6 +13,7 @@ from broker_core.engine.message import Message
 from broker_core.engine.properties import Properties, takes
 from broker_core.engine.reads import PageWanted
 from broker_core.stomp.mapping import decode
+from broker_core.store.commit import SHORT_MESSAGES
 from tests.store.histories import Call, history
 from tests.store.rows import told
 from tests.store.test_postgres import PostgresRig, compared, rig
@@ -26,6 +27,12 @@ def calls(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> li
     return history(request.param, monkeypatch)
 
 
+@pytest.fixture(params=(SHORT_MESSAGES, -1), ids=("short commits", "every commit by COPY"))
+def shortness(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("broker_core.store.commit.SHORT_MESSAGES", request.param)
+
+
+@pytest.mark.usefixtures("shortness")
 async def test_postgresql_answers_a_history_as_its_twin_does(calls: list[Call], rig: PostgresRig) -> None:
     store: Any = None
     counts: Counter[str] = Counter()

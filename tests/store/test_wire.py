@@ -16,7 +16,8 @@ import uvloop
 from psycopg import AsyncConnection
 
 from broker_core.store.lease import connect
-from broker_core.store.wire import StatementFailed, Wire, WireBroken
+from broker_core.store.commit import NOT_SYNCHRONOUS
+from broker_core.store.wire import Call, StatementFailed, Wire, WireBroken
 
 TABLE = b"CREATE TABLE t (n int PRIMARY KEY, s text)"
 COPY = b"COPY t FROM STDIN"
@@ -153,3 +154,61 @@ async def test_statements_and_streams_are_one_transaction(dsn: str, wire: Wire) 
         xids = other.execute("SELECT DISTINCT xmin::text::int FROM t").fetchall()
     assert xids == [(int(before or b"0") + 1,)]
     assert (await wire.run(b"SHOW synchronous_commit"))[0].get_value(0, 0) == b"on"
+
+
+def inserted(n: int, text: str) -> Call:
+    return Call(b"INSERT INTO t VALUES ($1, $2)", [b"%d" % n, text.encode()])
+
+
+async def test_a_refused_call_undoes_those_before_it_and_the_wire_goes_on(wire: Wire) -> None:
+    for _ in range(2):
+        with pytest.raises(StatementFailed) as refused:
+            await wire.call([inserted(1, "a"), inserted(1, "b"), Call(b"INSERT INTO t VALUES ($1, 'never prepared')", [b"3"])])
+        assert refused.value.sqlstate == "23505"
+        assert await count(wire) == 0
+    await wire.call([inserted(1, "a"), Call(b"INSERT INTO t VALUES ($1, 'never prepared')", [b"3"])])
+    assert await count(wire) == 2
+
+
+async def test_a_call_of_what_cannot_be_prepared_undoes_all_and_the_wire_goes_on(wire: Wire) -> None:
+    with pytest.raises(StatementFailed) as refused:
+        await wire.call([inserted(1, "a"), Call(b"INSERT INTO nowhere VALUES ($1)", [b"3"])])
+    assert refused.value.sqlstate == "42P01"
+    await wire.call([inserted(1, "a")])
+    assert await count(wire) == 1
+
+
+async def test_calls_are_one_transaction_whose_settings_end_with_it(dsn: str, wire: Wire) -> None:
+    await wire.run(b"ALTER TABLE t ALTER s SET DEFAULT current_setting('synchronous_commit')")
+    before = (await wire.run(b"SELECT pg_current_xact_id()"))[0].get_value(0, 0)
+    await wire.call([NOT_SYNCHRONOUS, Call(b"INSERT INTO t VALUES ($1)", [b"\0\0\0\1"], binary=True), inserted(2, "b")])
+    with psycopg.connect(dsn) as other:
+        rows = other.execute("SELECT xmin::text::int, s FROM t ORDER BY n").fetchall()
+    assert rows == [(int(before or b"0") + 1, "off"), (int(before or b"0") + 1, "b")]
+    assert (await wire.run(b"SHOW synchronous_commit"))[0].get_value(0, 0) == b"on"
+
+
+async def test_the_server_keeps_no_more_than_so_many_statements_prepared(wire: Wire, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("broker_core.store.wire.PREPARED_MAX", 3)
+    for n in range(20):
+        await wire.call([Call(b"INSERT INTO t VALUES ($1, '%d')" % n, [b"%d" % n]), inserted(100 + n, "again")])
+        kept = int((await wire.run(b"SELECT count(*) FROM pg_prepared_statements"))[0].get_value(0, 0) or b"-1")
+        assert 2 <= kept <= 5
+    assert await count(wire) == 40
+
+
+async def test_a_connection_ended_during_a_call_breaks_the_wire(dsn: str, wire: Wire, connection: AsyncConnection[Any]) -> None:
+    running = asyncio.create_task(wire.call([inserted(1, "a"), Call(b"SELECT pg_sleep(60)", [])]))
+    with psycopg.connect(dsn, autocommit=True) as other:
+        while other.execute("SELECT state FROM pg_stat_activity WHERE pid = %s", (connection.pgconn.backend_pid,)).fetchone() != ("active",):
+            await asyncio.sleep(0)
+        other.execute("SELECT pg_terminate_backend(%s, 5000)", (connection.pgconn.backend_pid,))
+    with pytest.raises(WireBroken):
+        await asyncio.wait_for(running, 20)
+    with pytest.raises(WireBroken):
+        await wire.call([inserted(1, "a")])
+
+
+async def test_calls_larger_than_every_buffer_arrive_whole(wire: Wire) -> None:
+    await wire.call([inserted(n, "x" * (4 << 20)) for n in range(4)])
+    assert (await wire.run(b"SELECT sum(length(s)) FROM t"))[0].get_value(0, 0) == b"%d" % (16 << 20)
