@@ -9,8 +9,9 @@ SERVICE := $(VENV)/.service-$(call HASH,requirements.txt)
 TESTS := $(VENV)/.tests-$(call HASH,requirements.txt tests/requirements.txt)
 PYTEST_OPTIONS ?=
 SEEDS ?= 2000
+ROUNDS ?= 5
 
-.PHONY: help run node test verify style bench torture simulate matrix behaviours
+.PHONY: help run node test verify style bench torture simulate matrix levels behaviours
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -40,6 +41,9 @@ torture: $(TESTS) ## kill node and database under load, again and again; nothing
 
 matrix: $(TESTS) ## what becomes of a message: delivery modes x destinations x ways to fail, over real processes, compared with what is promised
 	$(BIN)/python -m tests.acceptance.matrix
+
+levels: $(TESTS) ## what five levels of reliability keep, failure by failure, over real processes, beside what is promised of them (ROUNDS=5)
+	$(BIN)/python -m tests.acceptance.levels --rounds $(ROUNDS)
 
 behaviours: $(TESTS) ## the tests that docs/behaviours.md names, item by item, and no others
 	$(BIN)/python -m tests.semantics $(PYTEST_OPTIONS)

@@ -58,7 +58,7 @@ class Capacity:
         self.messages = self.octets = -1
         """That fit in besides what is there, for certain. Less than 0: to be counted first."""
         self.promised = self.promised_octets = 0
-        """Of these persistent messages of the commit that is being done: they have their room and are not there yet."""
+        """Of these messages of the commit that is being done: they have their room and are not there yet."""
         self.producers: dict[int, None] = {}
         """Peers, if they are counted."""
         self.waiting: deque[Send | Withheld] = deque()

@@ -16,7 +16,7 @@ from .destination import Destination
 from .effects import Confirmed, Outcome
 from .holding import let_in_all
 from .link import Peer, Transaction
-from .message import STORED, Message
+from .message import Message, Reliability
 from .policy import settings_for
 from .refusal import Refusal
 from .sending import reset
@@ -35,15 +35,16 @@ class Room:
         self._beyond: dict[Destination, None] = {}
         """What it fills beyond the limit."""
         self._promised: dict[Message, Destination] = {}
-        """Persistent messages for which there is room: what is not persistent does not take it."""
+        """Messages for which there is room: best effort does not take it."""
         self._new: dict[str, list[Message]] = {}
         """The same of destinations that it creates, until it has."""
         self._behind: dict[Destination, Peer | None] = {}
-        """Where earlier sends of its peer wait: who they come in with. None: they do not, and only what is not persistent is sent, and dropped."""
+        """Where earlier sends of its peer wait: who they come in with. None: they do not, and only best effort is sent, and dropped."""
 
     def why_not(self, shard: Shard, peer: Peer, transaction: Transaction) -> tuple[Refusal | None, str]:
-        """And the particulars. If there is nothing against it, room is taken for its persistent messages."""
-        persistent: dict[Destination, list[Message]] = {}
+        """And the particulars. If there is nothing against it, room is taken for its messages but best effort, which may be lost
+        alone."""
+        together: dict[Destination, list[Message]] = {}
         new: dict[str, list[Message]] = {}
         for send in transaction.sends:
             destination = shard.destinations.get(send.address)
@@ -55,26 +56,26 @@ class Room:
             if destination in peer.blocked:
                 self._sees_waiting(shard, destination, peer)
             reset(destination, send.message)
-            if send.message.header.reliability < STORED:
+            if send.message.header.reliability == Reliability.BEST_EFFORT:
                 continue
             refusal, detail = why_never(shard, destination, send)
             if refusal is not None:
                 return refusal, detail
             if not send.message.header.delay and not is_known(shard, destination, send):
-                persistent.setdefault(destination, []).append(send.message)
-        for destination, messages in persistent.items():
+                together.setdefault(destination, []).append(send.message)
+        for destination, messages in together.items():
             if not self._takes(shard, peer, destination, [message.size for message in messages], transaction):
-                for other in persistent:
+                for other in together:
                     assert other.capacity is not None
                     other.capacity.forget()
                 return Refusal.DESTINATION_FULL, fullness(destination)
         refusal, detail = self._why_not_new(shard, new)
         if refusal is None:
-            self._promise(persistent)
+            self._promise(together)
         return refusal, detail
 
-    def _promise(self, persistent: dict[Destination, list[Message]]) -> None:
-        for destination, messages in persistent.items():
+    def _promise(self, together: dict[Destination, list[Message]]) -> None:
+        for destination, messages in together.items():
             capacity = destination.capacity
             assert capacity is not None
             if destination.settings.turns_away:
@@ -93,8 +94,8 @@ class Room:
         """Of destinations that the commit creates: they are empty, and a policy may limit them."""
         for address, messages in new.items():
             settings = settings_for(shard, address)
-            persistent = self._new[address] = [m for m in messages if m.header.reliability >= STORED and not m.header.delay]
-            sizes = [m.size for m in persistent]
+            together = self._new[address] = [m for m in messages if m.header.reliability != Reliability.BEST_EFFORT and not m.header.delay]
+            sizes = [m.size for m in together]
             for most in (settings.max_message_octets, settings.max_octets):
                 if UNLIMITED < most < max(sizes, default=0):
                     return Refusal.MESSAGE_TOO_LARGE, f"{address}: {most} octets at most"
@@ -147,18 +148,18 @@ class Room:
                 self._beyond[destination] = None
 
     def admits(self, shard: Shard, destination: Destination, send: Send) -> bool:
-        """Whether the message enters as the commit is done; only a non-persistent one does not, and is dropped."""
+        """Whether the message enters as the commit is done; only a best-effort one does not, and is dropped."""
         capacity, settings, message = destination.capacity, destination.settings, send.message
         assert capacity is not None
         if self._new and destination.address in self._new:
             self._promise({destination: self._new.pop(destination.address)})
-        persistent = message.header.reliability >= STORED
+        alone = message.header.reliability == Reliability.BEST_EFFORT
         if self._promised.pop(message, None) is not None:
             capacity.promised -= 1
             capacity.promised_octets -= message.size
-        refusal = None if persistent else why_never(shard, destination, send)[0]
+        refusal = why_never(shard, destination, send)[0] if alone else None
         removes = settings.limit_behavior in REMOVING
-        counts = settings.bounds_depth and (removes or not persistent) and not message.header.delay
+        counts = settings.bounds_depth and (removes or alone) and not message.header.delay
         full = counts and refusal is None and not is_known(shard, destination, send) and not self._has_room(shard, destination, message)
         if full and removes:
             shard.overfull[destination] = None
@@ -172,7 +173,7 @@ class Room:
         return True
 
     def _has_room(self, shard: Shard, destination: Destination, message: Message) -> bool:
-        """For one that is not persistent, or may make room."""
+        """For one that may be lost alone, or may make room."""
         capacity = destination.capacity
         assert capacity is not None
         if destination in self._behind and self._behind[destination] is None:

@@ -62,8 +62,8 @@ def _forget_room(shard: Shard, sends: list[Send]) -> None:
 
 
 def _is_promised(shard: Shard, send: Send, room: Room) -> bool:
-    """Whether it will be there if the branch is committed: it has its level and its time to live from now on. Only what is not persistent may be dropped
-    for want of room."""
+    """Whether it will be there if the branch is committed: it has its level and its time to live from now on. Only best effort may be dropped for want
+    of room."""
     destination = shard.destinations.get(send.address)
     if destination is None:
         return True

@@ -16,34 +16,19 @@ from typing import Self
 import psycopg
 import pytest
 
+from tests.acceptance import levels
+from tests.acceptance.commands import done, refused
+from tests.acceptance.levels_table import Row, broken
 from tests.acceptance.reading import read_all
 from tests.support.clients import Connection, reconnect
 from tests.support.postgres import Server
 from tests.support.service import REPOSITORY, Service, await_true
 
-COMMAND_SECONDS_MAX = 120
 BACKLOG = 3_000
 WINDOW = 100
 BODY = b"x" * 1_000
 Kept = tuple[Path, "Load", set[int], set[int], str]
 QUEUE, DEAD = "/queue/backup", "/queue/mq.sys.dmq"
-
-
-def manage(service: Service, *arguments: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "manage.py", *arguments]
-    return subprocess.run(command, cwd=REPOSITORY, env=service.environment(), capture_output=True, text=True, timeout=COMMAND_SECONDS_MAX)
-
-
-def done(service: Service, *arguments: str) -> str:
-    ended = manage(service, *arguments)
-    assert ended.returncode == 0, ended.stdout + ended.stderr
-    return ended.stdout
-
-
-def refused(service: Service, *arguments: str) -> str:
-    ended = manage(service, *arguments)
-    assert ended.returncode == 1, ended.stdout + ended.stderr
-    return ended.stderr
 
 
 class Load:
@@ -94,7 +79,8 @@ class Load:
 def kept(tmp_path_factory: pytest.TempPathFactory) -> Kept:
     """A backup taken under load; the load, what was confirmed and what was settled before it began; and what the command said."""
     folder = tmp_path_factory.mktemp("backups") / "first"
-    with Service(environment={"SURETY_SEGMENT_ROWS_MAX": "1000"}) as service:
+    with Service(environment=levels.ENVIRONMENT | {"SURETY_SEGMENT_ROWS_MAX": "1000"}) as service:
+        levels.send_all(service, Row.BACKUP, levels.MANY, levels.LARGE)
         with service.database() as session:
             session.execute("SELECT surety.send('/queue/large', %s)", (bytes(range(256)) * 8_193,))
             session.execute("SELECT surety.send('/queue/later', 'm', delay => '1 hour')")
@@ -124,12 +110,13 @@ def test_a_backup_under_load_is_one_instant(kept: Kept) -> None:
             assert confirmed - load.acknowledging <= set(found), "what was confirmed before the backup is there"
             assert not settled & set(found), "what was settled before the backup does not come back"
             assert set(found) <= set(range(load.sent))
-            assert found == [n for n in range(min(found), max(found) + 1) if n in set(found)]
             missing = set(range(max(found) + 1)) - set(found)
             assert missing <= load.acknowledging, "an instant: whatever is not there before its last message was acknowledged"
             assert [frame.body for frame in read_all(connection, "/queue/large")] == [bytes(range(256)) * 8_193]
             connection.subscribe(DEAD)
             assert connection.expect("MESSAGE").body == b"dead"
+        of_levels = levels.kept(service, Row.BACKUP, levels.MANY)
+        assert not [key for key in broken(of_levels) if key[0] is Row.BACKUP], of_levels
         with service.database() as session:
             assert session.execute("SELECT count(*) FROM surety.scheduled").fetchone() == (1,)
             assert session.execute("SELECT count(*) FROM auth_user WHERE username = 'operator'").fetchone() == (1,)

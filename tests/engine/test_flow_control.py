@@ -8,10 +8,10 @@ import pytest
 
 from broker_core.engine import commands as c
 from broker_core.engine.effects import Confirmed
-from broker_core.engine.message import Header, Message, StoredBody
+from broker_core.engine.message import Header, Message, Reliability, StoredBody
 from broker_core.engine.refusal import Refusal
 from broker_core.engine.settings import Settings
-from tests.engine.rig import ASSURED, EXPRESS, QUEUE, Bench
+from tests.engine.rig import ASSURED, BEST_EFFORT, EXPRESS, QUEUE, RELIABLE, Bench
 
 OTHER = "queue/other"
 
@@ -194,17 +194,34 @@ def test_what_a_commit_takes_away_makes_room_for_what_it_sends() -> None:
     assert bench.depth() == 2
 
 
-def test_non_persistent_messages_of_a_commit_that_do_not_fit_are_dropped() -> None:
+def test_best_effort_of_a_commit_that_does_not_fit_is_dropped_alone() -> None:
     bench = full(limit_behavior="REJECT_NEWEST", max_messages=3)
-    assert bench.confirmed(commit(bench, "c", "d", level=EXPRESS)) == ["commit"]
+    assert bench.confirmed(commit(bench, "c", "d", level=BEST_EFFORT)) == ["commit"]
     assert bench.depth() == 3
 
 
-def test_a_commits_persistent_messages_have_their_room_before_its_others() -> None:
+@pytest.mark.parametrize("level", [EXPRESS, Reliability.RELIABLE_NONPERSISTENT, RELIABLE, ASSURED], ids=lambda level: level.name)
+@pytest.mark.parametrize("there", [True, False], ids=["a destination", "one that it would create"])
+def test_of_any_other_level_all_of_a_commit_has_room_or_nothing_of_it_is_done(level: Reliability, there: bool) -> None:
+    """Nothing is lost alone (checklist items 114 and 122)."""
+    bench = full(limit_behavior="REJECT_NEWEST", max_messages=3)
+    if not there:
+        bench.control("set_policy", "queue/*", max_messages=1, limit_behavior="REJECT_NEWEST")
+    limited = QUEUE if there else "queue/new"
+    bench.apply(c.Begin(1, b"t"))
+    for address, at in (("queue/other", ASSURED), (limited, level), (limited, level)):
+        bench.apply(c.Transacted(1, b"t", c.Send(1, None, address, Message(Header(b"", 4, at), b"x", 10))))
+    bench.apply(c.End(1, b"t", True, "commit"))
+    assert bench.refused(bench.flush()) == [Refusal.DESTINATION_FULL]
+    assert bench.depth() == 2
+    assert not {"queue/other", "queue/new"} & bench.engine.shard.destinations.keys()
+
+
+def test_a_commits_other_messages_have_their_room_before_best_effort() -> None:
     bench = Bench()
     bench.control("create", QUEUE, max_messages=2, limit_behavior="REJECT_NEWEST")
     bench.apply(c.Begin(1, b"t"))
-    for body, level in (("dropped", EXPRESS), ("a", ASSURED), ("b", ASSURED), ("too much", EXPRESS)):
+    for body, level in (("dropped", BEST_EFFORT), ("a", ASSURED), ("b", EXPRESS), ("too much", BEST_EFFORT)):
         bench.apply(c.Transacted(1, b"t", c.Send(1, None, QUEUE, Message(Header(b"", 4, level), body.encode(), 10))))
     bench.apply(c.End(1, b"t", True, "commit"))
     assert bench.confirmed(bench.flush()) == ["commit"]
@@ -271,24 +288,24 @@ def test_a_farewell_behind_a_commit_waits_for_all_of_it() -> None:
     assert bench.confirmed(bench.settle(1, 2)) == ["commit", "farewell"]
 
 
-def test_what_a_commit_takes_away_makes_room_for_its_persistent_messages_first() -> None:
+def test_what_a_commit_takes_away_makes_room_for_best_effort_last() -> None:
     bench = full(limit_behavior="REJECT_NEWEST")
     bench.attach(credit=9)
     bench.apply(c.Begin(1, b"t"), c.Transacted(1, b"t", c.Settle(1, 1, [1, 2])))
-    for body, level in (("dropped", EXPRESS), ("c", ASSURED), ("d", ASSURED)):
+    for body, level in (("dropped", BEST_EFFORT), ("c", ASSURED), ("d", ASSURED)):
         bench.apply(c.Transacted(1, b"t", c.Send(1, None, QUEUE, Message(Header(b"", 4, level), body.encode(), 10))))
     bench.apply(c.End(1, b"t", True, "commit"))
     assert bench.bodies(bench.flush()) == ["c", "d"]
 
 
 @pytest.mark.parametrize("by_policy", [True, False])
-def test_of_a_queue_that_a_commit_creates_its_persistent_messages_have_the_room_first(by_policy: bool) -> None:
+def test_of_a_queue_that_a_commit_creates_best_effort_has_the_room_that_is_left(by_policy: bool) -> None:
     limits: dict[str, Any] = {"max_messages": 2, "limit_behavior": "REJECT_NEWEST"}
     bench = Bench(settings=None if by_policy else Settings(**limits))
     if by_policy:
         bench.control("set_policy", "queue/**", **limits)
     bench.apply(c.Begin(1, b"t"))
-    for body, level in (("a", EXPRESS), ("b", ASSURED), ("c", EXPRESS)):
+    for body, level in (("a", BEST_EFFORT), ("b", EXPRESS), ("c", BEST_EFFORT)):
         bench.apply(c.Transacted(1, b"t", c.Send(1, None, QUEUE, Message(Header(b"", 4, level), body.encode(), 10))))
     bench.apply(c.End(1, b"t", True, "commit"))
     assert bench.confirmed(bench.flush()) == ["commit"]

@@ -12,7 +12,7 @@ from broker_core.engine.message import Encoding, Header, Message, StoredBody
 from broker_core.engine.message_group import GROUP_ID, group_of
 from broker_core.engine.refusal import Refusal
 from tests.engine.branch_rig import OK, OTHER, RESTARTS, XID, YID, BranchBench, prepared
-from tests.engine.rig import ASSURED, DEAD, EXPRESS, QUEUE, now_of
+from tests.engine.rig import ASSURED, BEST_EFFORT, DEAD, EXPRESS, QUEUE, now_of
 
 
 # -- what has become of things meanwhile --------------------------------------------------------------------------------------------------
@@ -268,11 +268,11 @@ def test_what_it_acknowledged_makes_room_at_the_commit_and_not_before() -> None:
     assert b.depth() == 2
 
 
-def test_what_is_not_persistent_and_finds_no_room_at_the_prepare_is_dropped() -> None:
+def test_best_effort_that_finds_no_room_at_the_prepare_is_dropped() -> None:
     b = BranchBench()
     b.control("create", QUEUE, max_messages=1, limit_behavior="REJECT_NEWEST")
     b.send("x")
-    assert b.prepared("a", level=EXPRESS) == OK
+    assert b.prepared("a", level=BEST_EFFORT) == OK
     b.say(Verb.COMMIT)
     assert b.depth() == 1
     assert b.engine.shard.turned_away == 1

@@ -10,7 +10,8 @@ from typing import Any
 from broker_core.client import DeliveryMode, Queue
 from broker_core.client.machine import ConnectionMachine, ProducerMachine, acknowledging, consumer
 from broker_core.client.machine.acknowledging import Acknowledging, When
-from broker_core.engine.message import Reliability
+from broker_core.engine.commit_capacity import Room
+from broker_core.engine.message import STORED, Reliability
 from broker_core.server.client_ids import ClientIds
 from broker_core.stomp import mapping
 from tests.client.broker import whole
@@ -90,6 +91,21 @@ def levels_are_two(plant: Plant) -> None:
     plant.put(mapping, "level_of", lambda _named, persistent, mapped: right(None, persistent, mapped))
 
 
+def lost_alone(plant: Plant) -> None:
+    """A commit asks for room for its persistent messages, and takes the others as they come."""
+    right = Room.why_not
+
+    def why_not(self: Room, shard: Any, peer: Any, transaction: Any) -> Any:
+        all_of_it = transaction.sends
+        transaction.sends = [send for send in all_of_it if send.message.header.reliability >= STORED]
+        try:
+            return right(self, shard, peer, transaction)
+        finally:
+            transaction.sends = all_of_it
+
+    plant.put(Room, "why_not", why_not)
+
+
 def identifiers_for_everybody(plant: Plant) -> None:
     """Whoever asks for a client identifier has it."""
 
@@ -157,6 +173,10 @@ PLANTED = (
     Planted(
         "Levels of reliability", levels_are_two, "tests/stomp/test_stomp_sending.py::test_reliability_follows_its_own_header_before_persistent",
         {"headers": b"reliability:reliable\npersistent:false\n", "reliability": Reliability.RELIABLE, "cut": whole},
+    ),
+    Planted(
+        "Levels of reliability", lost_alone, f"{ENGINE}flow_control.py::test_of_any_other_level_all_of_a_commit_has_room_or_nothing_of_it_is_done",
+        {"level": Reliability.EXPRESS, "there": True},
     ),
     Planted(
         "Acknowledgements", half_for_all, f"{ACKNOWLEDGEMENTS}test_of_each_cell_the_broker_has_every_acknowledgement_when_the_table_says", CELL
