@@ -103,7 +103,7 @@ def _map(octets: bytes, at: int, count: int, depth: int, room: list[int]) -> tup
     values: dict[Any, Any] = {}
     for _ in range(count // 2):
         read = READERS[octets[at]]
-        if read is None:
+        if read is None or octets[at] == 0x45:
             raise Malformed("a key of a map is a list, a map, an array or a described value")
         key, at = read(octets, at + 1)
         values[key], at = _value(octets, at, depth, room)

@@ -147,11 +147,13 @@ def _any_frame(data: bytes, start: int, stop: int, kind: int, channel: int) -> F
 
 
 # -- writing --------------------------------------------------------------------------------------------------------------------------
-def frame(channel: int, performative: Performative, payload: bytes = b"") -> bytes:
-    """One frame; its size is the caller's matter. Raises ValueError if a field cannot be said."""
-    write = WRITE.get(performative.__class__, write_composite)
-    said = write(performative)
-    return _HEAD.pack(8 + len(said) + len(payload), 2, _AMQP_FRAME, channel) + said + payload
+def frame(channel: int, performative: Performative, *payload: bytes) -> bytes:
+    """One frame, its payload joined from pieces; its size is the caller's matter. Raises ValueError if a field cannot be said."""
+    said = WRITE.get(performative.__class__, write_composite)(performative)
+    if not payload:
+        return _HEAD.pack(8 + len(said), 2, _AMQP_FRAME, channel) + said
+    octets = sum(map(len, payload))
+    return b"".join((_HEAD.pack(8 + len(said) + octets, 2, _AMQP_FRAME, channel), said, *payload))
 
 
 def sasl_frame(performative: SaslPerformative) -> bytes:
