@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 # The installed set is stamped with the hash of what asked for it, so that the second time costs nothing.
 HASH = $(shell cat $(1) | sha256sum | cut -c1-16)
 SERVICE := $(VENV)/.service-$(call HASH,requirements.txt)
-TESTS := $(VENV)/.tests-$(call HASH,requirements.txt tests/requirements.txt)
+TESTS := $(VENV)/.tests-$(call HASH,requirements.txt tests/requirements.txt tests/compiled.txt)
 PYTEST_OPTIONS ?=
 SEEDS ?= 2000
 ROUNDS ?= 5
@@ -61,4 +61,6 @@ $(SERVICE): $(BIN)/pip
 
 $(TESTS): $(SERVICE)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r tests/requirements.txt
+	@if command -v cc >/dev/null; then $(BIN)/python -m pip install --quiet --disable-pip-version-check -r tests/compiled.txt; \
+	 else echo "There is no C compiler: what is in tests/compiled.txt is not installed, and its tests are skipped."; fi
 	@touch $@
