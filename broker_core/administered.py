@@ -22,6 +22,7 @@ SECONDS = (float, 0, SECONDS_MAX)
 COUNT = (int, 0, 1_000_000)
 NUMBERS: dict[str, tuple[type, float, float]] = {
     "disable_set_client_id": FLAG,
+    "enable_shared_client_id": FLAG,
     "override_priority": (int, 0, 9),
     "override_expiration": SECONDS,
     "override_headers_to_temporary_destinations": FLAG,

@@ -126,6 +126,8 @@ class Settings:
     """The client identifier of every connection of this factory."""
     disable_set_client_id: bool = False
     """Applications may not choose another one."""
+    enable_shared_client_id: bool = False
+    """Connections of the same account that say so, too, may have the same one at the same time."""
 
     # -- what is waited for -----------------------------------------------------------------------------------------------------------
     ack_on_produce: bool | None = None
@@ -142,8 +144,9 @@ class Settings:
     consumer_flow_limit: int | None = None
     """The same figure for every consumer, in place of the policy's; 0: the broker's maximum."""
     consumer_flow_threshold: float = 50.0
-    """Percent of the limit: what was consumed in a transaction is told to the broker when it is so much; and where reading stops at a limit
-    it goes on below this part of it."""
+    """Percent of the limit: a consumer that had all of it gets more when no more than this is not acknowledged, where the session acknowledges by
+    itself; what was consumed in a transaction is told to the broker when it is so much; and where reading stops at a limit it goes on below this
+    part of it."""
     connection_flow_count: int = 100
     """Messages taken from the connection before its control messages get their turn; 0: no metering."""
     connection_flow_limit_enabled: bool = False

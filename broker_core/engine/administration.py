@@ -277,7 +277,7 @@ def _take_away(shard: Shard, member: Subscription) -> None:
     for link in member.links.values() if held else ():
         tags = [tag for tag, message in link.unsettled.items() if message.destination == member.destination.number]
         link.octets -= sum([link.unsettled.pop(tag).size for tag in tags])
-        link.credit += len(tags) if link.replenish else 0
+        link.regain(len(tags))
         feed(shard, link)
     part(member)
     member.links = {}

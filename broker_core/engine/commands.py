@@ -119,6 +119,8 @@ class Attach:
     """While it is open no other consumer of the subscription is served."""
     priority: int = 0
     """Of the consumer: a higher one is served first. At most eligibility.PRIORITY_MAX either way."""
+    threshold: int = 100
+    """Percent of `credit`: once that is used up nothing more is delivered before no more than so much is outstanding. 100: every settlement makes room."""
 
 
 @dataclass(slots=True)

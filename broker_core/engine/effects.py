@@ -48,6 +48,15 @@ class Confirmed:
 
 
 @dataclass(slots=True)
+class Attached:
+    """The confirmation of an Attach to which the destination allows less credit than it asked for."""
+
+    peer: int
+    token: Any
+    credit: int
+
+
+@dataclass(slots=True)
 class Delivered:
     """`messages` go to the link with consecutive tags, the first being `tag`."""
 
@@ -92,7 +101,7 @@ class Browsed:
     link: int
 
 
-Output = Confirmed | Delivered | Refused | Drained | Browsed | Detached
+Output = Confirmed | Attached | Delivered | Refused | Drained | Browsed | Detached
 
 
 # -- writes -------------------------------------------------------------------------------------------------------------------------

@@ -20,6 +20,12 @@ if TYPE_CHECKING:
     from .subscription import Subscription
 
 
+NO_THRESHOLD = 100
+"""Percent: every settlement makes room at once."""
+ALWAYS = 1 << 62
+"""Outstanding deliveries; there are never more."""
+
+
 class Peer:
     """A connection that has logged in."""
 
@@ -119,12 +125,14 @@ class Link:
         "presettled",
         "priority",
         "replenish",
+        "resumes_at",
         "selector_octets",
         "source",
         "subscription",
         "tag",
         "tier",
         "unsettled",
+        "withheld",
     )
 
     def __init__(
@@ -137,6 +145,7 @@ class Link:
         presettled: bool,
         exclusive: bool = False,
         priority: int = 0,
+        threshold: int = NO_THRESHOLD,
     ) -> None:
         self.number = number
         self.peer = peer
@@ -148,6 +157,10 @@ class Link:
         self.presettled = presettled
         self.exclusive = exclusive
         self.priority = priority
+        self.resumes_at = credit * threshold // 100 if threshold < NO_THRESHOLD and replenish and not presettled else ALWAYS
+        """Once its credit is used up it gets none back before so few deliveries are outstanding (checklist item 34)."""
+        self.withheld = 0
+        """Credit that it gets back then."""
         self.drain = False
         self.selector_octets = 0
         """Of the text of its selector, on a queue: they count for its account."""
@@ -161,6 +174,14 @@ class Link:
         """In its tier, to be served when its turn comes."""
         self.tier = subscription.hungry
         """Where it waits for its turn (eligibility.py)."""
+
+    def regain(self, count: int) -> None:
+        """So many of its deliveries are outstanding no more."""
+        if self.replenish:
+            self.withheld += count
+            if self.credit or len(self.unsettled) <= self.resumes_at:
+                self.credit += self.withheld
+                self.withheld = 0
 
     def tags_upto(self, upto: int) -> Sequence[int]:
         """Of the outstanding deliveries up to this one, in order."""

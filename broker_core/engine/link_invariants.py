@@ -42,6 +42,7 @@ def check_links(shard: Shard, subscription: Subscription) -> None:
         octets = sum(message.size for message in link.unsettled.values())
         assert link.octets == octets, f"link {number} is said to hold {link.octets} octets, it holds {octets}"
         assert link.credit >= 0, f"link {number} has {link.credit} credit"
+        assert not link.withheld or (not link.credit and len(link.unsettled) > link.resumes_at), f"link {number} is kept from credit for nothing"
         assert len(link.unsettled) <= shard.limits.link_unsettled, f"link {number} holds {len(link.unsettled)} deliveries"
         assert list(link.unsettled) == sorted(link.unsettled), f"deliveries of link {number} are out of order"
         for message in link.unsettled.values():

@@ -9,7 +9,7 @@ from .commands import Settle
 from .cursor import Cursor
 from .dead import bury, expire
 from .effects import Confirmed, Outcome, Output, Refused
-from .link import Link, Peer
+from .link import ALWAYS, Link, Peer
 from .message import Message, Reliability, StoredBody
 from .pins import is_of_browser
 from .progress import ranges
@@ -53,7 +53,9 @@ def settle(shard: Shard, command: Settle) -> None:
         _give_up_all(shard, link, messages, command.outcome)
         if token is not None:
             answer(shard, link.peer, Confirmed(command.peer, token))
-    if link.replenish:
+    if link.resumes_at != ALWAYS:
+        link.regain(len(messages))
+    elif link.replenish:
         link.credit += len(messages)
     feed(shard, link)
 

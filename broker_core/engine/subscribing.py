@@ -12,7 +12,7 @@ from .aliases import follow
 from .commands import Attach, Detach, Unsubscribe
 from .destination import Destination
 from .dispatch import settle_presettled
-from .effects import Confirmed, Refused, SubscriptionDestroyed
+from .effects import Attached, Confirmed, Refused, SubscriptionDestroyed
 from .eligibility import admit, dismiss
 from .grouping import disown, disown_ineligible
 from .link import Link, Peer
@@ -47,8 +47,9 @@ def attach(shard: Shard, command: Attach) -> None:
     shard.effort += ATTACH_EFFORT
     subscription = _subscription(shard, peer, command) if is_topic(command.address) else _queue(shard, command)
     destination = subscription.destination
+    credit = _credit(command, destination)
     link = Link(
-        command.link, peer, subscription, _credit(command, destination), command.replenish, command.presettled, command.exclusive, command.priority
+        command.link, peer, subscription, credit, command.replenish, command.presettled, command.exclusive, command.priority, command.threshold
     )  # fmt: skip
     if not subscription.links:
         for one in subscription.parts():
@@ -66,7 +67,8 @@ def attach(shard: Shard, command: Attach) -> None:
     shard.watched[destination] = None
     feed(shard, link)
     if command.token is not None:
-        shard.batch.outputs.append(Confirmed(command.peer, command.token))
+        outputs = shard.batch.outputs
+        outputs.append(Confirmed(command.peer, command.token) if credit == command.credit else Attached(command.peer, command.token, credit))
 
 
 def _credit(command: Attach, destination: Destination) -> int:

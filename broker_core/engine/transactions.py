@@ -106,8 +106,7 @@ def _settle(shard: Shard, transaction: Transaction, command: Transacted, settle:
     if messages:
         transaction.settles.append((link.subscription, settle.outcome, messages))
         transaction.settled += len(messages)
-    if link.replenish:
-        link.credit += len(messages)
+    link.regain(len(messages))
     feed(shard, link)
     if len(messages) < len(tags) or not messages:
         _not_outstanding(shard, transaction, command)

@@ -231,7 +231,7 @@ class StompPeer(asyncio.Protocol):
         if found is None:
             self._connection.reject(f"no administered object is called {quoted(login.lookup)}")
             return []
-        problem = await self._node.client_ids.claim(login.client_id, account, self)
+        problem = await self._node.client_ids.claim(login.client_id, account, self, login.shares_client_id)
         if problem:
             self._connection.reject(problem)
             return []

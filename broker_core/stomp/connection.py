@@ -8,7 +8,7 @@ from enum import Enum
 from itertools import islice
 
 from broker_core.engine.commands import Begin, Command, End, Open, PeerLost, Request, Send, Sync, Transacted
-from broker_core.engine.effects import Browsed, Confirmed, Delivered, Detached, Outcome, Output, Refused
+from broker_core.engine.effects import Attached, Browsed, Confirmed, Delivered, Detached, Outcome, Output, Refused
 from broker_core.engine.message import Header, Message
 from broker_core.engine.refusal import Refusal
 
@@ -206,6 +206,8 @@ class Connection:
                     link.write(output, out)
             elif output.__class__ is Refused:
                 self._refused(output)
+            elif output.__class__ is Attached:
+                out.append(b"RECEIPT\nreceipt-id:%b\nprefetch-count:%d\n\n\0" % (output.token.receipt, output.credit))
             elif output.__class__ is Browsed:
                 link = self._subscriptions.link(output.link)
                 if link is not None:

@@ -8,6 +8,7 @@ from .escaping import VERSIONS
 from .heartbeat import negotiate
 from .levels import UNMAPPED, LevelMapping, read_mapping
 from .limits import Limits
+from .mapping import flag
 from .sections import Malformed
 
 
@@ -25,6 +26,9 @@ class Login:
     client_id: str
     mapping: LevelMapping = UNMAPPED
     """What its connection factory has delivery modes stand for."""
+
+    shares_client_id: bool = False
+    """Other connections of the account may have the identifier as well."""
 
     lookup: str = ""
     """The administered object that is asked for; empty: none."""
@@ -55,4 +59,5 @@ def read_connect(headers: dict[str, str], limits: Limits) -> tuple[str, tuple[in
     beats = negotiate(headers.get("heart-beat"), limits.heart_beat_ms_min)
     login = Login(headers.get("login", ""), headers.get("passcode", ""), headers.get("host", ""), headers.get("client-id", ""))
     login.mapping, login.lookup = read_mapping(headers), headers.get("lookup", "")
+    login.shares_client_id = flag(headers, "client-id-shared")
     return version, beats, login

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from broker_core.engine.address import is_topic
 from broker_core.engine.commands import UNLIMITED_CREDIT
 from broker_core.engine.eligibility import PRIORITY_MAX
+from broker_core.engine.link import NO_THRESHOLD
 from broker_core.engine.pattern import has_wildcards, problem
 from broker_core.engine.selector import SelectorError, compile_selector
 from broker_core.engine.subscription import EVERYTHING, Filter
@@ -48,10 +49,13 @@ class Subscribe:
     """Of the consumer."""
     browses: bool = False
     """It looks, and consumes nothing."""
+    threshold: int = NO_THRESHOLD
+    """Percent of `credit` (Attach.threshold)."""
 
 
 DURABLE_NAMES = ("durable-subscription-name", "activemq.subscriptionName", "durable-subscriber-name")
 """Our contract's, ActiveMQ's, Artemis's."""
+THRESHOLD = "consumer-flow-threshold"
 CONSUMER_PRIORITIES = ("consumer-priority", "activemq.priority", "x-priority")
 """Artemis's and ours, ActiveMQ's, RabbitMQ's."""
 
@@ -81,19 +85,19 @@ def subscribing(headers: dict[str, str], limits: Limits, client_id: str, tempora
     prefetch = _prefetch(headers, limits)
     credit = UNLIMITED_CREDIT if acknowledge is Acknowledge.AUTO else prefetch
     exclusive = flag(headers, "exclusive") or flag(headers, "activemq.exclusive")
-    priority = _consumer_priority(headers)
+    priority, threshold = _consumer_priority(headers), _threshold(headers)
     wanted = _filter(headers, client_id)
     if browses:
         return Subscribe(address, destination, acknowledge, credit, wanted=wanted, browses=True)
     if not on_topic:
-        return Subscribe(address, destination, acknowledge, credit, wanted=wanted, exclusive=exclusive, priority=priority)
+        return Subscribe(address, destination, acknowledge, credit, wanted=wanted, exclusive=exclusive, priority=priority, threshold=threshold)
     name, durable = subscription_name(headers)
     shared = flag(headers, "shared") or (durable and not client_id and not is_named(headers))
     if shared and not name:
         raise Malformed(f"a shared subscription needs a name: header {DURABLE_NAMES[0]}, or subscription-name for one that is not durable")
     if name and not durable and not shared:
         raise Malformed(f"header subscription-name of SUBSCRIBE is for shared subscriptions; a durable one is named by {DURABLE_NAMES[0]}")
-    return Subscribe(address, destination, acknowledge, credit, name, durable, shared, wanted, exclusive, priority)
+    return Subscribe(address, destination, acknowledge, credit, name, durable, shared, wanted, exclusive, priority, threshold=threshold)
 
 
 def _pattern(destination: str) -> str:
@@ -154,6 +158,15 @@ def _prefetch(headers: dict[str, str], limits: Limits) -> int:
                 raise Malformed(f"header {name} is {quoted(value)}, not a number of messages")
             return min(int(value[:18]), limits.prefetch_max) or zero
     return limits.prefetch_default
+
+
+def _threshold(headers: dict[str, str]) -> int:
+    value = headers.get(THRESHOLD)
+    if value is None:
+        return NO_THRESHOLD
+    if not (value.isascii() and value.isdigit() and len(value) <= 3 and 1 <= int(value) <= NO_THRESHOLD):
+        raise Malformed(f"header {THRESHOLD} is {quoted(value)}, not a whole number of percent from 1 to {NO_THRESHOLD}")
+    return int(value)
 
 
 def _consumer_priority(headers: dict[str, str]) -> int:

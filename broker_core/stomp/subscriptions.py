@@ -84,7 +84,7 @@ class Subscriptions:
         return Attach(
             self._peer, wire, wanted.address, token, wanted.credit, replenish=True, presettled=wanted.acknowledge is Acknowledge.AUTO,
             name=wanted.name, durable=wanted.durable, shared=wanted.shared, wanted=wanted.wanted,
-            exclusive=wanted.exclusive, priority=wanted.priority,
+            exclusive=wanted.exclusive, priority=wanted.priority, threshold=wanted.threshold,
         )  # fmt: skip
 
     def _next_number(self) -> tuple[int, int]:

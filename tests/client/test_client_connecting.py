@@ -36,6 +36,12 @@ def test_connect_says_who_this_is_and_how_often_it_will_be_heard() -> None:
     }  # fmt: skip
 
 
+@pytest.mark.parametrize(("client_id", "shared", "says"), [("till", True, "true"), ("till", False, None), ("", True, None)])
+def test_connect_says_that_others_may_have_its_client_identifier_if_the_factory_allows_it(client_id: str, shared: bool, says: str | None) -> None:
+    connect = Broker(client_id=client_id, enable_shared_client_id=shared, connected=False).lets_in()
+    assert connect.headers.get("client-id-shared") == says
+
+
 def test_it_is_open_when_the_broker_says_so(cut: Cut) -> None:
     broker = Broker(cut=cut, connected=False)
     assert broker.client.phase is Phase.WAITING

@@ -36,6 +36,10 @@ class QueueHistory:
             held = self.bench.engine.shard.links[number].unsettled
             assert {tag: message.name for tag, message in link.held.items()} == {tag: self.bench.body(message) for tag, message in held.items()}
 
+    def threshold(self) -> int:
+        """Of the consumer that is to join, percent of its credit."""
+        return (100, 50, 1)[self.peers % 3]
+
     # -- of those who derive from it ------------------------------------------------------------------------------------------------------
     def hear(self, outputs: list[Output]) -> None:
         raise NotImplementedError

@@ -28,10 +28,21 @@ class NaiveLink:
     priority: int = 0
     colour: str = ""
     """It takes only these; empty: all."""
+    threshold: int = 100
+    """Percent of its credit: when it had all of that it gets no more before it holds so little."""
+    is_full: bool = False
     held: dict[int, NaiveMessage] = field(default_factory=dict)
 
     def takes(self, message: NaiveMessage) -> bool:
         return self.colour in ("", message.colour)
+
+    @property
+    def has_room(self) -> bool:
+        return not self.is_full and len(self.held) < self.credit
+
+    def look(self) -> None:
+        """Its deliveries are others."""
+        self.is_full = len(self.held) > self.credit * self.threshold // 100 if self.is_full else len(self.held) >= self.credit
 
 
 class NaiveBroker:
@@ -78,15 +89,16 @@ class NaiveBroker:
         assert message.state == "waiting", f"{name} was delivered while it is {message.state}"
         assert link.takes(message), f"link {number} got {name} and takes only what is {link.colour}"
         assert self.may_go_first(message, link), f"{name} overtook another of its lane"
-        assert len(link.held) < link.credit, f"link {number} got {name} beyond its credit"
+        assert link.has_room, f"link {number} got {name} beyond its credit"
         assert link in self.eligible(), f"link {number} got {name}, an exclusive consumer is there"
         others = {n: other for n, other in self.links.items() if other in self.eligible() and self.is_for(message, n)}
         others = {n: other for n, other in others.items() if not other.colour}  # a selective one may not know of it yet
-        sooner = [n for n, other in others.items() if other.priority > link.priority and len(other.held) < other.credit]
+        sooner = [n for n, other in others.items() if other.priority > link.priority and other.has_room]
         assert not sooner or (link.colour and self.has_groups), f"link {number} got {name}, {sooner} of higher priority had room"
         assert redelivered or not message.left, f"{name} came again without its flag"
         message.state, message.holder, message.left = "held", number, True
         link.held[tag] = message
+        link.look()
 
     def settle(self, number: int, tags: list[int], outcome: str) -> None:
         for tag in tags:
@@ -101,6 +113,7 @@ class NaiveBroker:
             else:
                 message.failures += 1
                 message.state = "dead" if message.failures > self.maximum else "waiting"
+        self.links[number].look()
 
     def lose_link(self, number: int) -> None:
         for message in self.links.pop(number).held.values():
@@ -122,7 +135,7 @@ class NaiveBroker:
 
     def owes(self) -> bool:
         """Somebody may receive and something waits: after a flush with all reads answered that must not be."""
-        able = [link for link in self.eligible() if len(link.held) < link.credit]
+        able = [link for link in self.eligible() if link.has_room]
         return not self.paused and any(link.takes(message) for message in self.waiting() for link in able)
 
     @property

@@ -118,7 +118,7 @@ class GroupedBroker(NaiveBroker):
         return super().purge()
 
     def owes(self) -> bool:
-        able = [link for link in self.eligible() if len(link.held) < link.credit]
+        able = [link for link in self.eligible() if link.has_room]
         return not self.paused and any(self.is_for(m, link.peer) and not self.is_stalled(m) for m in self.waiting() for link in able)
 
     @property

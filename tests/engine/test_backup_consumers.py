@@ -1,11 +1,11 @@
-"""Active and backup consumers of a queue (checklist items 28, 29, 32, 36 and 37), and the destination's limit on prefetch."""
+"""Active and backup consumers of a queue (checklist items 28 to 30, 32, 36 and 37), and the destination's limit on prefetch."""
 
 from __future__ import annotations
 
 import pytest
 
 from broker_core.engine import commands as c
-from broker_core.engine.effects import Delivered, Output, Refused
+from broker_core.engine.effects import Attached, Confirmed, Delivered, Outcome, Output, Refused
 from broker_core.engine.refusal import Refusal
 from tests.engine.rig import QUEUE, Bench
 from tests.engine.test_selective_consumers import wants
@@ -38,6 +38,22 @@ def test_a_consumer_beyond_the_sum_is_refused_precisely_until_another_closes() -
     assert "has 2, max_active_consumers is 1, max_backup_consumers 1" in refused.detail
     close(bench, 2)
     bench.apply(c.Attach(1, 3, QUEUE, "asks"))
+    assert bench.confirmed(bench.flush()) == ["asks"]
+
+
+def test_an_edition_of_two_active_consumers_and_one_backup_is_a_policy_of_all_queues() -> None:
+    """Checklist item 30: three consumers to a queue."""
+    bench = Bench()
+    bench.control("set_policy", "queue/**", max_active_consumers=2, max_backup_consumers=1)
+    for link in (1, 2, 3):
+        bench.attach(link, credit=1)
+    bench.apply(c.Attach(1, 4, QUEUE, "asks"))
+    (refused,) = bench.flush()
+    assert isinstance(refused, Refused) and refused.refusal is Refusal.TOO_MANY_CONSUMERS
+    assert "has 3, max_active_consumers is 2, max_backup_consumers 1" in refused.detail
+    assert who(bench, bench.send("a", "b", "c")) == [(1, "a"), (2, "b")]
+    assert close(bench, 1) == [(3, "a")]
+    bench.apply(c.Attach(1, 4, QUEUE, "asks"))
     assert bench.confirmed(bench.flush()) == ["asks"]
 
 
@@ -160,3 +176,86 @@ def test_prefetch_is_what_the_destination_allows_at_most() -> None:
     assert who(bench, bench.settle(1)) == [(1, "c")]
     bench.attach(2, credit=1)
     assert who(bench, bench.outputs)[-1] == (2, "d")
+
+
+def test_who_asks_for_more_is_told_what_it_has() -> None:
+    bench = Bench()
+    bench.control("create", QUEUE, consumer_flow_limit=2)
+    for link, credit in ((1, 3), (2, 2), (3, 1)):
+        bench.apply(c.Attach(1, link, QUEUE, "asks", credit=credit))
+    assert bench.flush() == [Attached(1, "asks", 2), Confirmed(1, "asks"), Confirmed(1, "asks")]
+
+
+# -- the consumer flow threshold (checklist item 34) ----------------------------------------------------------------------------------------
+def test_a_consumer_that_had_all_its_limit_is_available_again_when_it_has_consumed_a_percentage_of_it() -> None:
+    bench = Bench()
+    bench.attach(1, credit=4, threshold=50)
+    bench.send(*"abcdefgh")
+    assert who(bench, bench.outputs) == [(1, body) for body in "abcd"]
+    assert who(bench, bench.settle(1)) == []
+    assert who(bench, bench.settle(2)) == [(1, "e"), (1, "f")]
+    assert who(bench, bench.settle(3)) == []
+    assert who(bench, bench.settle(upto=6)) == [(1, "g"), (1, "h")]
+
+
+def test_one_that_still_has_room_is_served_whatever_it_holds() -> None:
+    bench = Bench()
+    bench.attach(1, credit=4, threshold=25)
+    bench.send(*"abc")
+    bench.settle(1)
+    assert who(bench, bench.send(*"def")) == [(1, "d"), (1, "e")]
+    assert who(bench, bench.settle(2)) == who(bench, bench.settle(3)) == []
+    assert who(bench, bench.settle(4)) == [(1, "f")]
+
+
+def test_meanwhile_others_are_served() -> None:
+    bench = Bench()
+    bench.attach(1, credit=2, threshold=50)
+    bench.attach(2, credit=2, threshold=1)
+    bench.send(*"abcd")
+    assert who(bench, bench.send("e", "f")) == []
+    assert who(bench, bench.settle(1, link=2)) == []
+    assert who(bench, bench.settle(1, link=1)) == [(1, "e")]
+    assert who(bench, bench.settle(2, link=2)) == [(2, "f")]
+
+
+@pytest.mark.parametrize(("credit", "threshold", "consumed"), [(1, 50, 1), (3, 99, 1), (3, 66, 2), (3, 1, 3), (10, 90, 1), (10, 50, 5), (10, 25, 8)])
+def test_the_percentage_is_of_the_limit_and_what_may_remain_is_rounded_down(credit: int, threshold: int, consumed: int) -> None:
+    bench = Bench()
+    bench.attach(1, credit=credit, threshold=threshold)
+    bench.send(*[str(number) for number in range(2 * credit)])
+    for tag in range(1, consumed):
+        assert bench.delivered(bench.settle(tag)) == []
+    assert len(bench.delivered(bench.settle(consumed))) == consumed
+
+
+def test_of_a_limit_that_the_destination_lowers_it_is_a_percentage_too() -> None:
+    bench = Bench()
+    bench.control("create", QUEUE, consumer_flow_limit=2)
+    bench.attach(1, credit=1000, threshold=50)
+    bench.send(*"abcd")
+    assert who(bench, bench.settle(1)) == [(1, "c")]
+
+
+@pytest.mark.parametrize("outcome", [Outcome.RELEASED, Outcome.REJECTED, Outcome.ACCEPTED])
+def test_what_is_given_back_counts_as_consumed(outcome: Outcome) -> None:
+    bench = Bench()
+    bench.attach(1, credit=2, threshold=1)
+    bench.send(*"abcd")
+    bench.settle(1, outcome=outcome)
+    assert len(bench.delivered(bench.settle(2, outcome=outcome))) == 2
+
+
+def test_what_is_acknowledged_in_a_transaction_counts_at_once() -> None:
+    bench = Bench()
+    bench.attach(1, credit=4, threshold=50)
+    bench.send(*"abcdef")
+    bench.apply(c.Begin(1, b"t"), c.Transacted(1, b"t", c.Settle(1, 1, (), 2, Outcome.ACCEPTED)))
+    assert who(bench, bench.flush()) == [(1, "e"), (1, "f")]
+
+
+def test_where_a_link_is_acknowledged_as_it_is_served_there_is_none() -> None:
+    bench = Bench()
+    bench.attach(1, credit=2, threshold=1, presettled=True)
+    assert bench.bodies(bench.send(*"abcd")) == ["a", "b"]
+    assert bench.bodies(bench.flush()) == ["c", "d"]

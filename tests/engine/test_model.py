@@ -48,12 +48,14 @@ class Histories(RuleBasedStateMachine):
         exclusive=st.sampled_from((False, False, False, True)),
         priority=st.sampled_from((0, 0, 0, 3, -1)),
         colour=st.sampled_from(("", "", *COLOURS)),
+        threshold=st.sampled_from((100, 100, 50, 1)),
     )
-    def attach(self, credit: int, exclusive: bool, priority: int, colour: str) -> None:
+    def attach(self, credit: int, exclusive: bool, priority: int, colour: str, threshold: int) -> None:
         self.peers += 1
-        self.naive.links[self.peers] = NaiveLink(self.peers, credit, exclusive, priority, colour)
+        self.naive.links[self.peers] = NaiveLink(self.peers, credit, exclusive, priority, colour, threshold)
         wanted = Filter(compile_selector(f"colour = '{colour}'")) if colour else EVERYTHING
         attach = c.Attach(self.peers, self.peers, QUEUE, credit=credit, exclusive=exclusive, priority=priority, wanted=wanted)
+        attach.threshold = threshold
         self.bench.apply(c.Open(self.peers, "guest"), attach)
         self.hear(self.bench.flush())
 

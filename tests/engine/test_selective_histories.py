@@ -51,9 +51,9 @@ class History(QueueHistory):
 
     def join(self, credit: int, colour: str) -> None:
         self.peers += 1
-        self.naive.links[self.peers] = NaiveLink(self.peers, credit, colour=colour)
+        self.naive.links[self.peers] = NaiveLink(self.peers, credit, colour=colour, threshold=self.threshold())
         wanted = Filter(compile_selector(f"colour = '{colour}'")) if colour else EVERYTHING
-        self.bench.apply(c.Open(self.peers, "guest"), c.Attach(self.peers, self.peers, QUEUE, credit=credit, wanted=wanted))
+        self.bench.apply(c.Open(self.peers, "guest"), c.Attach(self.peers, self.peers, QUEUE, credit=credit, wanted=wanted, threshold=self.threshold()))
         self.hear(self.bench.flush())
 
     def end(self, number: int, tags: list[int], outcome: str) -> None:

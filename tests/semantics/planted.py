@@ -11,6 +11,7 @@ from broker_core.client import DeliveryMode, Queue
 from broker_core.client.machine import ConnectionMachine, ProducerMachine, acknowledging, consumer
 from broker_core.client.machine.acknowledging import Acknowledging, When
 from broker_core.engine.commit_capacity import Room
+from broker_core.engine.link import Link
 from broker_core.engine.message import STORED, Reliability
 from broker_core.server.client_ids import ClientIds
 from broker_core.stomp import mapping
@@ -115,6 +116,15 @@ def identifiers_for_everybody(plant: Plant) -> None:
     plant.put(ClientIds, "claim", claim)
 
 
+def available_at_once(plant: Plant) -> None:
+    """Nobody looks at the percentage that a consumer must have consumed."""
+
+    def regain(self: Link, count: int) -> None:
+        self.credit += count
+
+    plant.put(Link, "regain", regain)
+
+
 @dataclass(frozen=True)
 class Planted:
     group: str
@@ -139,6 +149,10 @@ PLANTED = (
         {"mode": None, "left": ["m again"]},
     ),
     Planted("Queues", consumers.newest_exclusive_consumer_leads, f"{ENGINE}eligibility.py::test_of_exclusive_consumers_only_the_first_receives"),
+    Planted(
+        "Queues", available_at_once,
+        f"{ENGINE}backup_consumers.py::test_a_consumer_that_had_all_its_limit_is_available_again_when_it_has_consumed_a_percentage_of_it",
+    ),
     Planted(
         "Topics", identifiers_for_everybody, "tests/server/test_client_ids.py::test_an_identifier_in_use_is_refused_to_the_same_account_and_to_another"
     ),

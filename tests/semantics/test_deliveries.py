@@ -3,16 +3,23 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import pytest
 
+from broker_core.client import AcknowledgeMode, IllegalStateException, Queue, Topic
+from broker_core.client.machine import Phase
+from broker_core.client.settings import PROFILES, Profile
 from broker_core.engine import commands as c
+from broker_core.engine.policy import Policy
 from broker_core.engine.settings import Settings
 from broker_core.engine.effects import Outcome
 from broker_core.engine.message import Reliability
 from broker_core.engine.selector import compile_selector
 from broker_core.engine.subscription import Filter
 from tests.engine.rig import ASSURED, BEST_EFFORT, DEAD, EXPRESS, QUEUE, RELIABLE, START, Bench
+from tests.semantics.application import AUTO, DUPS_OK, TRANSACTED, Application, Q, T, node
+from tests.server.conftest import Run
 from tests.engine.topic_rig import TOPIC, bench, durable, plain, publish, restart
 
 NAMES = [f"m{number}" for number in range(30)]
@@ -42,6 +49,54 @@ def test_who_consumes_faster_gets_more() -> None:
     while len(held(b, 1)):
         fast += b.bodies(b.settle(*b.engine.shard.links[1].unsettled, link=1))
     assert len(fast) == 28 and len(held(b, 2)) == 2
+
+
+@pytest.mark.parametrize(
+    ("settings", "arrives"),
+    [({}, {5: 5, 10: 5, 15: 5}), ({"consumer_flow_threshold": 20}, {8: 8, 16: 8}), ({"consumer_flow_threshold": 100}, dict.fromkeys(range(1, 17), 1))],
+)
+def test_a_consumer_is_available_again_when_it_has_consumed_a_percentage_of_its_flow_limit(
+    run: Run, settings: dict[str, Any], arrives: dict[int, int]
+) -> None:
+    async def story() -> None:
+        broker = await node()
+        application = await Application.connected(broker, consumer_flow_limit=10, **settings)
+        consumer = await application.consumer(application.session(AUTO))
+        await application.send(*NAMES)
+        assert len(consumer.buffer) == 10
+        came = {}
+        for number in range(1, 17):
+            application.wire.clear()
+            await application.receive(consumer)
+            if more := sum(line.startswith("< MESSAGE") for line in application.wire):
+                came[number] = more
+        assert came == arrives
+        await broker.end()
+
+    run(story())
+
+
+@pytest.mark.parametrize("limit", [1, 7, 20])
+@pytest.mark.parametrize(
+    ("mode", "destination", "settings"),
+    [(AUTO, Q, {"optimize_acknowledge": True}), (DUPS_OK, T, PROFILES[Profile.ACTIVEMQ]), (DUPS_OK, Q, {}), (TRANSACTED, Q, {})],
+)
+def test_where_a_destination_allows_less_nobody_waits_with_a_batch_for_what_does_not_come(
+    run: Run, mode: AcknowledgeMode, destination: Queue | Topic, settings: dict[str, Any], limit: int
+) -> None:
+    """On a topic 50% of a prefetch of 32,767, of which the destination allows 20, and no time at which they are acknowledged anyway."""
+
+    async def story() -> None:
+        broker = await node()
+        address = destination.address[1:]
+        broker.engine.shard.policies[address] = Policy(address, {"consumer_flow_limit": limit})
+        application = await Application.connected(broker, **settings)
+        consumer = await application.consumer(application.session(mode), destination)
+        await application.send(*NAMES, *NAMES, destination=destination)
+        assert await application.consume(consumer, 60) == [*NAMES, *NAMES]
+        await broker.end()
+
+    run(story())
 
 
 def test_with_more_consumers_than_messages_some_receive_nothing() -> None:
@@ -202,3 +257,36 @@ def test_best_effort_is_never_written_the_other_volatile_levels_when_they_pile_u
     assert is_written(b, level) is at_once
     b.send(*NAMES, level=EXPRESS)
     assert is_written(b, level) is piled_up
+
+
+# -- client identifiers -------------------------------------------------------------------------------------------------------------------
+def test_connections_that_share_a_client_identifier_share_its_durable_subscriptions(run: Run) -> None:
+    async def story() -> None:
+        broker = await node()
+        mine = [await Application.connected(broker, client_id="till", enable_shared_client_id=True) for _ in range(2)]
+        how: dict[str, Any] = {"name": "d", "durable": True, "shared": True}
+        consumers = [await each.consumer(each.session(), T, **how) for each in mine]
+        await mine[0].send(*NAMES, destination=T)
+        await mine[1].turn()
+        shares = [each.waiting(consumer) for each, consumer in zip(mine, consumers, strict=True)]
+        assert sorted(name for share in shares for name in share) == sorted(NAMES) and all(shares)
+        for sharing, why in ((False, "connections that share it"), (True, "")):
+            other = Application(broker, client_id="till", enable_shared_client_id=sharing)
+            other.machine.connect("broker", other.now)
+            await other.turn()
+            assert why in str(other.machine.trouble or "") and (other.machine.phase is Phase.OPEN) == sharing
+        await broker.end()
+
+    run(story())
+
+
+def test_a_durable_subscription_that_is_not_shared_has_one_consumer_of_all_who_share_its_client_identifier(run: Run) -> None:
+    async def story() -> None:
+        broker = await node()
+        first, second = [await Application.connected(broker, client_id="till", enable_shared_client_id=True) for _ in range(2)]
+        await first.consumer(first.session(), T, name="d", durable=True)
+        with pytest.raises(IllegalStateException, match="subscription in use"):
+            await second.consumer(second.session(), T, name="d", durable=True)
+        await broker.end()
+
+    run(story())

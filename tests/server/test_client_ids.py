@@ -75,6 +75,34 @@ def test_an_identifier_is_free_when_its_connection_is_gone_and_none_is_nobodys()
     asyncio.run(scenario())
 
 
+def test_connections_of_one_account_that_all_say_so_share_an_identifier() -> None:
+    async def scenario() -> None:
+        ids = ClientIds()
+        first, second, third = [Connection(ids, alive=True) for _ in range(3)]
+        assert await ids.claim("me", "guest", first, True) == await ids.claim("me", "guest", second, True) == ""
+        assert "another account" in await ids.claim("me", "stranger", third, True)
+        assert "connections that share it: share it too" in await ids.claim("me", "guest", third)
+        ids.release("me", first)
+        assert "connections that share it" in await ids.claim("me", "guest", third)
+        ids.release("me", second)
+        assert await ids.claim("me", "guest", third) == ""
+
+    asyncio.run(scenario())
+
+
+def test_one_that_is_not_shared_is_not_by_who_comes_later() -> None:
+    async def scenario() -> None:
+        ids = ClientIds()
+        first, second = Connection(ids, alive=True), Connection(ids, alive=True)
+        await ids.claim("me", "guest", first)
+        assert (await ids.claim("me", "guest", second, True)).endswith("another connection, which does not share it")
+        first.alive = False
+        assert await ids.claim("me", "guest", second, True) == "" and first.ended
+        assert await ids.claim("me", "guest", Connection(ids, alive=True), True) == ""
+
+    asyncio.run(scenario())
+
+
 @pytest.mark.parametrize("reads", [True, False])
 def test_a_peer_whose_kernel_answers_is_reachable_whether_it_reads_or_not(reads: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(reachable, "PROBE_SECONDS", 0.05)

@@ -177,6 +177,8 @@ class Session:
         credit = prefetch if mode != "auto" else 1 << 30
         self.subscriptions[name] = Subscription(f"{self.name}/{name}", self.full(address), mode, credit, durable, selector, SELECTORS[selector])
         headers = [("id", name), ("destination", f"/{self._said(address)}"), ("ack", mode), ("prefetch-count", str(prefetch))]
+        if self._receipt % 5 == 0:
+            headers.append(("consumer-flow-threshold", "50"))
         if durable:
             headers += [("durable-subscription-name", durable), ("shared", "true")]
         if durable and DURABLES[durable]:

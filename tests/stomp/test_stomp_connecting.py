@@ -53,6 +53,19 @@ def test_a_client_identifier_is_bounded_as_it_is_stored_with_every_message(cut: 
     assert client.error().headers["message"] == "header client-id must have at most 255 characters"
 
 
+@pytest.mark.parametrize(("line", "shares"), [(b"", False), (b"client-id-shared:false\n", False), (b"client-id-shared:true\n", True)])
+def test_a_client_may_share_its_identifier(line: bytes, shares: bool, cut: Cut) -> None:
+    client = Client(cut=cut)
+    (login,) = client.says(b"CONNECT\naccept-version:1.2\nhost:/\nclient-id:c\n%b\n\0" % line)
+    assert isinstance(login, Login) and login.shares_client_id == shares
+
+
+def test_whether_it_does_is_true_or_false(cut: Cut) -> None:
+    client = Client(cut=cut)
+    client.says(b"CONNECT\naccept-version:1.2\nhost:/\nclient-id:c\nclient-id-shared:perhaps\n\n\0")
+    assert "client-id-shared" in client.error().headers["message"]
+
+
 def test_a_refused_login_is_told_why_and_never_reaches_the_engine(cut: Cut) -> None:
     client = Client(cut=cut)
     client.says(b"CONNECT\naccept-version:1.2\nhost:/\nlogin:eve\npasscode:x\n\n\0SEND\ndestination:a\n\nx\0")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from broker_core.engine.commands import UNLIMITED_CREDIT, Attach, Detach, Sync
-from broker_core.engine.effects import Delivered, Detached, Refused
+from broker_core.engine.effects import Attached, Delivered, Detached, Refused
 from broker_core.engine.message import Encoding, StoredBody
 from broker_core.engine.refusal import Refusal
 from broker_core.engine.subscription import EVERYTHING
@@ -110,6 +110,29 @@ def test_a_subscribe_that_the_engine_refuses_is_an_error_with_its_receipt(cut: C
 def test_the_ack_mode_and_the_prefetch_become_credit(headers: bytes, credit: int, presettled: bool, cut: Cut) -> None:
     events = connected(cut).says(b"SUBSCRIBE\nid:0\ndestination:/queue/a\n" + headers + b"\n\0")
     assert events == [Attach(PEER, LINK, "queue/a", None, credit, replenish=True, presettled=presettled)]
+
+
+@pytest.mark.parametrize(("headers", "threshold"), [(b"", 100), (b"consumer-flow-threshold:50\n", 50), (b"consumer-flow-threshold:100\n", 100)])
+@pytest.mark.parametrize("destination", [b"/queue/a", b"/topic/a"])
+def test_a_consumer_may_say_when_it_is_available_again(headers: bytes, threshold: int, destination: bytes, cut: Cut) -> None:
+    (attach,) = connected(cut).says(b"SUBSCRIBE\nid:0\nack:client\ndestination:" + destination + b"\n" + headers + b"\n\0")
+    assert isinstance(attach, Attach) and attach.threshold == threshold
+
+
+@pytest.mark.parametrize("value", [b"0", b"101", b"-1", b"50%", b"0.5", b"", b"half", b"0050"])
+def test_a_threshold_is_a_percentage(value: bytes, cut: Cut) -> None:
+    client = connected(cut)
+    assert client.says(b"SUBSCRIBE\nid:0\ndestination:/queue/a\nconsumer-flow-threshold:" + value + b"\n\n\0") == []
+    (error,) = client.hears()
+    assert "consumer-flow-threshold" in error.headers["message"] and "from 1 to 100" in error.headers["message"]
+
+
+def test_who_gets_less_prefetch_than_it_asked_for_reads_it_in_the_receipt(cut: Cut) -> None:
+    client = connected(cut)
+    (attach,) = client.says(b"SUBSCRIBE\nid:0\ndestination:/queue/a\nack:client\nreceipt:r\n\n\0")
+    assert isinstance(attach, Attach)
+    client.machine.send([Attached(PEER, attach.token, 7)], 0)
+    assert client.octets() == b"RECEIPT\nreceipt-id:r\nprefetch-count:7\n\n\0"
 
 
 @pytest.mark.parametrize(

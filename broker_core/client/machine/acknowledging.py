@@ -14,11 +14,12 @@ DUPS_OK's policy is ten messages of the session or 7 s (profiles sun and websphe
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 
 from broker_core.client.destinations import Administered
 from broker_core.client.settings import OPTIMIZED_PERCENT, AcknowledgeMode, Batch, Settings
+from broker_core.engine.link import NO_THRESHOLD
 from broker_core.stomp.limits import Limits
 
 PREFETCH_MAX = Limits().prefetch_max
@@ -49,10 +50,26 @@ class Acknowledging:
     """They are counted over all consumers of the session."""
     timeout_ms: int = 0
     """BATCH: at the latest so long after the first; 0: as long as it takes."""
+    threshold: int = NO_THRESHOLD
+    """Percent of the prefetch, header `consumer-flow-threshold` of SUBSCRIBE: a consumer that had all of it gets more when no more than so much is not
+    acknowledged. Never so little that it would wait for more with a batch that waits for it."""
 
 
 def acknowledging(mode: AcknowledgeMode, on_topic: bool, prefetch: int, settings: Settings) -> Acknowledging:
     """The table."""
+    plan = _plan(mode, on_topic, prefetch, settings)
+    if plan.when is When.ASKED or plan.when is When.NEVER:
+        return plan  # what the application has in its hands may never be acknowledged, and it must get on
+    waiting = -(-100 * (plan.messages - 1) // prefetch) if plan.messages else 0
+    return replace(plan, threshold=min(max(int(settings.consumer_flow_threshold), 1, waiting), NO_THRESHOLD))
+
+
+def lowered(plan: Acknowledging, threshold: int, prefetch: int) -> Acknowledging:
+    """The plan for a prefetch that is less than was asked for with this threshold."""
+    return replace(plan, threshold=threshold, messages=min(plan.messages, prefetch * threshold // 100 + 1))
+
+
+def _plan(mode: AcknowledgeMode, on_topic: bool, prefetch: int, settings: Settings) -> Acknowledging:
     waits = settings.ack_on_acknowledge is not False
     if mode is AcknowledgeMode.NO_ACKNOWLEDGE:
         return Acknowledging(When.NEVER, "auto")

@@ -88,6 +88,8 @@ class ConnectionMachine:
         headers = {"accept-version": "1.2", "host": host, "login": self.username, "passcode": self._password, "heart-beat": f"{ping},{ping}"}
         if self.client_id:
             headers["client-id"] = self.client_id
+            if self.settings.enable_shared_client_id:
+                headers["client-id-shared"] = "true"
         if self._lookup:
             headers["lookup"] = self._lookup
         assert self.awaits_socket()
@@ -212,9 +214,12 @@ class ConnectionMachine:
 
     # -- what the broker says -----------------------------------------------------------------------------------------------------------
     def _control(self, frame: Frame, now: int) -> None:
-        if frame.command == "RECEIPT":  # written unlike our broker writes it
+        if frame.command == "RECEIPT":  # with more to say than others, or written unlike our broker writes it
             confirmation = self._awaited.pop(frame.headers.get("receipt-id", "").encode(), None)
             if confirmation is not None:
+                allowed = frame.headers.get("prefetch-count", "")
+                if confirmation.consumer is not None and allowed.isascii() and allowed.isdigit():
+                    confirmation.consumer.allowed(int(allowed[:9]))
                 self._settled(confirmation, None)
         elif frame.command == "ERROR":
             error = refused(frame)

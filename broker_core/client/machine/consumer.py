@@ -11,8 +11,9 @@ from broker_core.client.exceptions import IllegalStateException, JMSException, R
 from broker_core.client.messages import Message, kind_of
 from broker_core.client.properties import header_line
 from broker_core.client.settings import AcknowledgeMode
+from broker_core.engine.link import NO_THRESHOLD
 
-from .acknowledging import When, acknowledging, prefetch_of
+from .acknowledging import Acknowledging, When, acknowledging, lowered, prefetch_of
 from .reader import Delivery
 
 if TYPE_CHECKING:
@@ -64,9 +65,9 @@ class ConsumerMachine:
         connection = session.connection
         self.session = session
         self.what = what
-        self.prefetch = prefetch_of(connection.settings, what.on_topic, what.durable, what.browses, what.destination.administered)
-        mode = AcknowledgeMode.NO_ACKNOWLEDGE if what.browses else session.mode
-        self.acknowledging = acknowledging(mode, what.on_topic, self.prefetch, connection.settings)
+        self.prefetch = self._asked = prefetch_of(connection.settings, what.on_topic, what.durable, what.browses, what.destination.administered)
+        self.acknowledging = self._plan()
+        self._threshold = self.acknowledging.threshold
         self.subscription = b"%d" % connection.number()
         self.is_closed = False
         """The application has closed it. It lingers while something that it handed over can still be acknowledged."""
@@ -89,15 +90,27 @@ class ConsumerMachine:
         self._low = int(self.prefetch * connection.settings.consumer_flow_threshold / 100)
         self._overfull = False
 
+    def _plan(self) -> Acknowledging:
+        session, what = self.session, self.what
+        mode = AcknowledgeMode.NO_ACKNOWLEDGE if what.browses else session.mode
+        return acknowledging(mode, what.on_topic, self.prefetch, session.connection.settings)
+
     def subscribe_frame(self, receipt: bytes) -> bytes:
         wire = self.acknowledging.wire
         address = self.session.connection.temporaries.address_of(self.what.destination)
-        prefetch = "" if wire == "auto" else f"\nprefetch-count:{self.prefetch}"
+        prefetch = "" if wire == "auto" else f"\nprefetch-count:{self._asked}"
+        if self._threshold < NO_THRESHOLD:
+            prefetch += f"\nconsumer-flow-threshold:{self._threshold}"
         lines = self.what.lines(address)
         return f"SUBSCRIBE\nid:{self.subscription.decode()}\nack:{wire}{prefetch}{lines}\nreceipt:{receipt.decode()}\n\n\0".encode()
 
     def confirmed(self) -> None:
         self.is_confirmed = True
+
+    def allowed(self, prefetch: int) -> None:
+        """The destination lets it have no more than so many ahead: batches of which more would be waited for are smaller."""
+        self.prefetch = min(self._asked, max(prefetch, 1))
+        self.acknowledging = lowered(self._plan(), self._threshold, self.prefetch)
 
     # -- arriving -----------------------------------------------------------------------------------------------------------------------
     def arrived(self, delivery: Delivery) -> None:
@@ -194,6 +207,7 @@ class ConsumerMachine:
         """What the broker counts as outstanding it will deliver again; what it counts as acknowledged is only here."""
         if self.acknowledging.when is not When.NEVER:
             self.forget_buffer()
+            self.prefetch, self.acknowledging = self._asked, self._plan()
 
     def check_open(self) -> None:
         self.session.check()

@@ -6,6 +6,7 @@ import bisect
 from typing import Any
 
 from broker_core.engine import eligibility, group_dispatch, grouping, subscribing
+from broker_core.engine.link import Link
 from broker_core.engine.waiting import put_back
 
 from .plant import Plant
@@ -73,6 +74,19 @@ def group_of_two(plant: Plant) -> None:
     plant.put(group_dispatch, "_assign", assign)
 
 
+def given_back_twice(plant: Plant) -> None:
+    """A consumer that had all its limit and is available again gets more than it has room for."""
+    right = Link.regain
+
+    def regain(self: Any, count: int) -> None:
+        withheld = self.withheld
+        right(self, count)
+        if not self.withheld:
+            self.credit += withheld
+
+    plant.put(Link, "regain", regain)
+
+
 BUGS = (
     exclusive_one_of_many,
     newest_exclusive_consumer_leads,
@@ -80,4 +94,5 @@ BUGS = (
     set_aside_and_left,
     any_hungry_consumer_is_the_owner,
     group_of_two,
+    given_back_twice,
 )

@@ -1,0 +1,116 @@
+"""The consumer flow threshold (checklist item 34): what is said to the broker, and that nobody waits for more with a batch that waits for it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from broker_core.client import AcknowledgeMode, Queue, ResourceAllocationException, Topic
+from broker_core.client.machine import ConsumerMachine, Subscription
+from broker_core.client.machine.acknowledging import acknowledging
+from broker_core.client.settings import PROFILES, Batch, DupsOkPolicy, Profile, Settings
+from tests.client.broker import Broker
+
+AUTO, CLIENT, DUPS_OK, INDIVIDUAL, NO_ACKNOWLEDGE = (
+    AcknowledgeMode.AUTO, AcknowledgeMode.CLIENT, AcknowledgeMode.DUPS_OK, AcknowledgeMode.INDIVIDUAL, AcknowledgeMode.NO_ACKNOWLEDGE,
+)  # fmt: skip
+TRANSACTED = AcknowledgeMode.SESSION_TRANSACTED
+OF_ITSELF = (AUTO, DUPS_OK, TRANSACTED)
+ACTIVEMQ = PROFILES[Profile.ACTIVEMQ]
+
+
+def said(mode: AcknowledgeMode, destination: Queue | Topic = Queue("a"), **settings: Any) -> str | None:  # noqa: B008  # a value
+    broker = Broker(**settings)
+    broker.consumer(broker.session(mode), destination)
+    return broker.subscribed.headers.get("consumer-flow-threshold")
+
+
+@pytest.mark.parametrize("mode", OF_ITSELF)
+def test_it_is_half_of_the_limit_unless_the_factory_says_otherwise(mode: AcknowledgeMode) -> None:
+    assert said(mode) == "50"
+    assert said(mode, consumer_flow_threshold=80) == "80"
+    assert said(mode, consumer_flow_threshold=0.5) == "1"
+    assert said(mode, consumer_flow_threshold=100) is None
+
+
+@pytest.mark.parametrize("mode", [CLIENT, INDIVIDUAL, NO_ACKNOWLEDGE])
+def test_where_the_application_acknowledges_each_acknowledgement_makes_room_at_once(mode: AcknowledgeMode) -> None:
+    assert said(mode) is None
+
+
+def test_it_is_never_less_than_what_a_batch_may_leave_unacknowledged() -> None:
+    assert said(AUTO, consumer_flow_threshold=25, consumer_flow_limit=100, optimize_acknowledge=True) == "64"
+    assert said(DUPS_OK, consumer_flow_threshold=25, consumer_flow_limit=20) == "45"
+    assert said(DUPS_OK, Topic("t"), **(ACTIVEMQ | {"consumer_flow_threshold": 10, "consumer_flow_limit": 20})) == "45"
+
+
+@pytest.mark.parametrize("mode", OF_ITSELF)
+@pytest.mark.parametrize("on_topic", [False, True])
+@pytest.mark.parametrize("optimized", [False, True])
+@pytest.mark.parametrize("policy", [DupsOkPolicy(), ACTIVEMQ["dups_ok_policy"], DupsOkPolicy(Batch(messages=3), Batch(percent=90))])
+def test_whatever_is_set_what_remains_below_a_batch_is_within_it(
+    mode: AcknowledgeMode, on_topic: bool, optimized: bool, policy: DupsOkPolicy
+) -> None:
+    for threshold in (1, 10, 33.3, 50, 65, 99):
+        settings = Settings(consumer_flow_threshold=threshold, optimize_acknowledge=optimized, dups_ok_policy=policy)
+        for prefetch in (*range(1, 130), 1000, 32767, 65535):
+            plan = acknowledging(mode, on_topic, prefetch, settings)
+            assert 1 <= plan.threshold <= 100
+            assert max(plan.messages - 1, 0) <= prefetch * plan.threshold // 100 < prefetch or plan.threshold == 100, (threshold, prefetch, plan)
+
+
+# -- a destination that allows less ---------------------------------------------------------------------------------------------------------
+def joins(broker: Broker, mode: AcknowledgeMode, destination: Queue | Topic, allowed: str) -> ConsumerMachine:
+    """The broker has the consumer, with less than it asked for."""
+    consumer, confirmation = broker.session(mode).create_consumer(Subscription(destination=destination))
+    says(broker, allowed)
+    assert confirmation.is_settled and confirmation.error is None
+    return consumer
+
+
+def says(broker: Broker, allowed: str) -> None:
+    (subscribe,) = broker.hears()
+    broker.says(f"RECEIPT\nreceipt-id:{subscribe.receipt}\nprefetch-count:{allowed}\n\n\0".encode())
+
+
+@pytest.mark.parametrize(
+    ("mode", "destination", "settings", "allowed", "batch"),
+    [
+        (AUTO, Queue("a"), {"optimize_acknowledge": True}, 20, 13), (DUPS_OK, Topic("t"), ACTIVEMQ, 20, 10),
+        (DUPS_OK, Queue("a"), {}, 40, 10), (DUPS_OK, Queue("a"), {}, 12, 7), (DUPS_OK, Queue("a"), {}, 1, 1),
+    ],
+)  # fmt: skip
+def test_percentages_are_of_what_the_destination_allows(
+    mode: AcknowledgeMode, destination: Queue | Topic, settings: dict[str, Any], allowed: int, batch: int
+) -> None:
+    broker = Broker(**settings)
+    consumer = joins(broker, mode, destination, str(allowed))
+    assert consumer.prefetch == allowed
+    broker.consume(consumer, batch - 1)
+    assert broker.heard() == []
+    broker.consume(consumer)
+    assert [line.split(".")[1].rstrip("?") for line in broker.heard()] == [str(batch)]
+
+
+def test_who_holds_as_much_as_the_destination_allows_is_told_so() -> None:
+    broker = Broker()
+    consumer = joins(broker, CLIENT, Queue("a"), "2")
+    broker.consume(consumer, 2)
+    with pytest.raises(ResourceAllocationException, match="acknowledge some"):
+        consumer.receive(broker.now, 0)
+
+
+def test_on_a_new_connection_the_factorys_limit_is_asked_for_again() -> None:
+    broker = Broker(reconnect_enabled=True)
+    consumer = joins(broker, CLIENT, Queue("a"), "2")
+    broker.loses_the_connection()
+    broker.client.data_to_send()
+    broker.lets_in()
+    says(broker, "9")
+    assert consumer.prefetch == 9
+
+
+@pytest.mark.parametrize("nonsense", ["", "-3", "many", "\u0663"])
+def test_what_makes_no_sense_changes_nothing(nonsense: str) -> None:
+    assert joins(Broker(), AUTO, Queue("a"), nonsense).prefetch == 1000
