@@ -38,7 +38,7 @@ class QueueHistory:
 
     def threshold(self) -> int:
         """Of the consumer that is to join, percent of its credit."""
-        return (100, 50, 1)[self.peers % 3]
+        return (100, 100, 50, 1)[self.peers % 4]
 
     # -- of those who derive from it ------------------------------------------------------------------------------------------------------
     def hear(self, outputs: list[Output]) -> None:
