@@ -28,6 +28,7 @@ from .exceptions import (
     MessageFormatException,
     MessageNotWriteableException,
     ResourceAllocationException,
+    TransactionInProgressException,
     TransactionRolledBackException,
 )
 from .factory import ConnectionFactory
@@ -45,11 +46,14 @@ from .settings import (
     Profile,
     Reliability,
 )
+from .xa import XAConnection, XAConnectionFactory, XASession
+from .xid import BranchState, Xid
 
 __all__ = [
-    "AcknowledgeMode", "AddressListBehavior", "Batch", "BytesMessage", "CompletionListener", "Connection", "ConnectionFactory", "DeliveryMode",
+    "AcknowledgeMode", "AddressListBehavior", "Batch", "BranchState", "BytesMessage", "CompletionListener", "Connection", "ConnectionFactory", "DeliveryMode",
     "Destination", "DupsOkPolicy", "ExceptionListener", "IllegalStateException", "InvalidClientIDException", "InvalidDestinationException",
     "InvalidSelectorException", "JMSException", "JMSSecurityException", "MapMessage", "Message", "MessageConsumer", "MessageFormatException",
     "MessageListener", "MessageNotWriteableException", "MessageProducer", "ObjectMessage", "PrefetchPolicy", "Profile", "Queue", "QueueBrowser", "Reliability",
-    "ResourceAllocationException", "Session", "TemporaryQueue", "TemporaryTopic", "TextMessage", "Topic", "TransactionRolledBackException",
+    "ResourceAllocationException", "Session", "TemporaryQueue", "TemporaryTopic", "TextMessage", "Topic", "TransactionInProgressException",
+    "TransactionRolledBackException", "XAConnection", "XAConnectionFactory", "XASession", "Xid",
 ]  # fmt: skip

@@ -6,7 +6,7 @@ import logging
 import threading
 from collections.abc import Callable
 from types import TracebackType
-from typing import Self
+from typing import Self, TypeVar
 
 from .driver import Driver
 from .exceptions import JMSException
@@ -18,6 +18,8 @@ from .settings import AcknowledgeMode, Settings
 from .sockets import Socket
 
 log = logging.getLogger("surety.client")
+
+S = TypeVar("S", bound=Session)
 
 ExceptionListener = Callable[[JMSException], None]
 """Told once, when the connection has failed for good; called by a thread of its own."""
@@ -74,10 +76,13 @@ class Connection(ConnectionFace[Session, ExceptionListener]):
     def create_session(self, acknowledge_mode: AcknowledgeMode = AcknowledgeMode.AUTO, *, transacted: bool = False) -> Session:
         """A session of the mode; `transacted`: what it sends and consumes counts when it commits."""
         mode = mode_of(acknowledge_mode, transacted)
+        return self._opened(lambda: Session(self, self._driver, self._machine.open_session(mode)))
+
+    def _opened(self, open_session: Callable[[], S]) -> S:
         with self._driver.lock:
             self._driver.ready()
             self._used = True
-            session = Session(self, self._driver, self._machine.open_session(mode))
+            session = open_session()
             self._sessions.append(session)
         return session
 

@@ -47,6 +47,10 @@ class TransactionRolledBackException(JMSException):
     """The transaction was rolled back instead of committed."""
 
 
+class TransactionInProgressException(JMSException):
+    """Not while the session is in a distributed transaction, or takes part in such ones alone."""
+
+
 class MessageFormatException(JMSException):
     """A value, or a property's name, is such that a message cannot carry it, or a body is not what its header says."""
 

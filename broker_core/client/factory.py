@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
 from .connection import Connection
 from .destinations import Queue, Topic
 from .factory_settings import FactorySettings
 from .lookup import Found, check_name
 from .sockets import Socket
+
+K = TypeVar("K", bound=Connection)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -23,7 +25,7 @@ class ConnectionFactory(FactorySettings):
 
     def create_connection(self, username: str | None = None, password: str | None = None) -> Connection:
         """Connect and log in. Messages come once it is started. Raises JMSException: nobody answers; JMSSecurityException: wrong password."""
-        return self._connected(username, password)
+        return self._connected(Connection, username, password)
 
     @classmethod
     def lookup(cls, name: str, **settings: Any) -> Self:
@@ -37,17 +39,17 @@ class ConnectionFactory(FactorySettings):
         return self._found(check_name(name)).destination()
 
     def _found(self, name: str) -> Found:
-        connection = self._connected(lookup=name)
+        connection = self._connected(Connection, lookup=name)
         try:
             return Found(name, connection.found)
         finally:
             connection.close()
 
-    def _connected(self, username: str | None = None, password: str | None = None, lookup: str = "") -> Connection:
+    def _connected(self, kind: type[K], username: str | None = None, password: str | None = None, lookup: str = "") -> K:
         settings = self._for_connection()
         if lookup:  # nobody's durable subscriptions are concerned
             object.__setattr__(settings, "configured_client_id", "")
-        return Connection(
+        return kind(
             settings,
             lambda client_id: settings._machine(username, password, client_id, lookup),
             lambda address: Socket(address, settings.socket_connect_timeout, settings._context(address)),

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from broker_core.client import DeliveryMode, Queue
-from broker_core.client.machine import ConnectionMachine, ProducerMachine, acknowledging, consumer
+from broker_core.client import DeliveryMode, Queue, Xid
+from broker_core.client.machine import Confirmation, ConnectionMachine, ProducerMachine, XASessionMachine, acknowledging, consumer
 from broker_core.client.machine.acknowledging import Acknowledging, When
 from broker_core.engine.commit_capacity import Room
 from broker_core.engine.link import Link
@@ -77,6 +77,16 @@ def payload_goes_first(plant: Plant) -> None:
         right(self, now)
 
     plant.put(ConnectionMachine, "proceed", proceed)
+
+
+def doubts_are_over(plant: Plant) -> None:
+    """A commit without an answer is taken for done, whatever the broker says."""
+
+    def resolved(self: XASessionMachine, confirmation: Confirmation, _xids: list[Xid]) -> None:
+        self._leave()
+        self.connection.settle(confirmation, None)
+
+    plant.put(XASessionMachine, "_resolved", resolved)
 
 
 # -- the broker -----------------------------------------------------------------------------------------------------------------------------
@@ -163,6 +173,7 @@ PLANTED = (
         "Transactions", transacting.transaction_torn,
         f"{ENGINE}transactions.py::test_nothing_is_seen_before_the_commit_and_all_of_it_in_one_commit_of_the_store",
     ),
+    Planted("Transactions", doubts_are_over, f"{CLIENT}xa.py::test_a_commit_in_doubt_is_said_again_if_the_broker_still_has_the_branch"),
     Planted(
         "The end of a message", redelivery.back_without_flag,
         f"{DELIVERIES}test_what_was_delivered_and_not_acknowledged_comes_again_marked_so_to_whoever_is_there", {"level": Reliability.EXPRESS, "crash": False},

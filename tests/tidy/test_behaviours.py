@@ -24,7 +24,7 @@ def test_every_item_is_there_once_with_a_state_and_tests_that_exist() -> None:
         (f"{ROW_14}\n{ROW_14.replace('14', '149', 1)}", "item 149 is there 1 times"),
         (ROW_14.replace("| proven |", "|  |"), "item 14 has the state '' and 2 tests"),
         (ROW_14.replace("| proven |", "| nearly proven |"), "item 14 has the state 'nearly proven' and 2 tests"),
-        (ROW_14.replace("| proven |", "| waits for XA |"), "item 14 has the state 'waits for XA' and 2 tests"),
+        (ROW_14.replace("| proven |", "| waits for a cluster |"), "item 14 has the state 'waits for a cluster' and 2 tests"),
         (ROW_14.replace("| proven |", "| in part; waits for better days |"), "item 14 waits for 'better days', which is none of"),
         (re.sub(r"`tests[^|]*", "- ", ROW_14), "item 14 is 'proven' by no test"),
         (ROW_14.replace("::test_", "::test_not_", 1), "which is no test"),

@@ -25,6 +25,7 @@ from broker_core.client.exceptions import (
     MessageFormatException,
     MessageNotWriteableException,
     ResourceAllocationException,
+    TransactionInProgressException,
     TransactionRolledBackException,
 )
 from broker_core.client.machine import CompletionListener
@@ -39,6 +40,7 @@ from broker_core.client.settings import (
     Profile,
     Reliability,
 )
+from broker_core.client.xid import BranchState, Xid
 
 from .browser import QueueBrowser
 from .connection import Connection, ExceptionListener
@@ -47,12 +49,13 @@ from .factory import ConnectionFactory
 from .opening import Opening
 from .producer import MessageProducer
 from .session import Session
+from .xa import XAConnection, XAConnectionFactory, XASession
 
 __all__ = [
-    "AcknowledgeMode", "AddressListBehavior", "Batch", "BytesMessage", "CompletionListener", "Connection", "ConnectionFactory", "DeliveryMode",
+    "AcknowledgeMode", "AddressListBehavior", "Batch", "BranchState", "BytesMessage", "CompletionListener", "Connection", "ConnectionFactory", "DeliveryMode",
     "Destination", "DupsOkPolicy", "ExceptionListener", "IllegalStateException", "InvalidClientIDException", "InvalidDestinationException",
     "InvalidSelectorException", "JMSException", "JMSSecurityException", "MapMessage", "Message", "MessageConsumer", "MessageFormatException",
     "MessageListener", "MessageNotWriteableException", "MessageProducer", "ObjectMessage", "Opening", "PrefetchPolicy", "Profile", "Queue",
     "QueueBrowser", "Reliability", "ResourceAllocationException", "Session", "TemporaryQueue", "TemporaryTopic", "TextMessage", "Topic",
-    "TransactionRolledBackException",
+    "TransactionInProgressException", "TransactionRolledBackException", "XAConnection", "XAConnectionFactory", "XASession", "Xid",
 ]  # fmt: skip

@@ -6,7 +6,7 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Coroutine
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
 from broker_core.client.exceptions import JMSException
 from broker_core.client.faces import ConnectionFace
@@ -19,6 +19,8 @@ from .link import Link
 from .session import Session
 
 log = logging.getLogger("surety.client")
+
+S = TypeVar("S", bound=Session)
 
 ExceptionListener = Callable[[JMSException], Coroutine[Any, Any, None]]
 """Told once, when the connection has failed for good; run in a task of its own."""
@@ -70,7 +72,9 @@ class Connection(ConnectionFace[Session, ExceptionListener]):
     def create_session(self, acknowledge_mode: AcknowledgeMode = AcknowledgeMode.AUTO, *, transacted: bool = False) -> Session:
         """A session of the mode; `transacted`: what it sends and consumes counts when it commits."""
         mode = mode_of(acknowledge_mode, transacted)
-        session = Session(self, self._driver, self._machine.open_session(mode))
+        return self._opened(Session(self, self._driver, self._machine.open_session(mode)))
+
+    def _opened(self, session: S) -> S:
         self._used = True
         self._sessions.append(session)
         return session

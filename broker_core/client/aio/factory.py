@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
 from broker_core.client.destinations import Queue, Topic
 from broker_core.client.factory_settings import FactorySettings
@@ -11,6 +11,8 @@ from broker_core.client.lookup import Found, check_name
 
 from .connection import Connection
 from .opening import Opening
+
+K = TypeVar("K", bound=Connection)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -25,7 +27,7 @@ class ConnectionFactory(FactorySettings):
     def create_connection(self, username: str | None = None, password: str | None = None) -> Opening[Connection]:
         """Connect and log in. Messages come once it is started, as `async with` does. Raises JMSException: nobody answers;
         JMSSecurityException: wrong password."""
-        return Opening(self._connection(username, password).open())
+        return Opening(self._connection(Connection, username, password).open())
 
     @classmethod
     async def lookup(cls, name: str, **settings: Any) -> Self:
@@ -39,17 +41,17 @@ class ConnectionFactory(FactorySettings):
         return (await self._found(check_name(name))).destination()
 
     async def _found(self, name: str) -> Found:
-        connection = await self._connection(lookup=name).open()
+        connection = await self._connection(Connection, lookup=name).open()
         try:
             return Found(name, connection.found)
         finally:
             await connection.close()
 
-    def _connection(self, username: str | None = None, password: str | None = None, lookup: str = "") -> Connection:
+    def _connection(self, kind: type[K], username: str | None = None, password: str | None = None, lookup: str = "") -> K:
         settings = self._for_connection()
         if lookup:  # nobody's durable subscriptions are concerned
             object.__setattr__(settings, "configured_client_id", "")
-        return Connection(
+        return kind(
             settings,
             lambda client_id: settings._machine(username, password, client_id, lookup),
             lambda link, address: link.open(address, settings.socket_connect_timeout, settings._context(address)),

@@ -9,5 +9,6 @@ from .connection import ConnectionFace
 from .consumer import ConsumerFace
 from .producer import ProducerFace
 from .session import SessionFace
+from .xa import XASessionFace
 
-__all__ = ["BrowserFace", "ConnectionFace", "ConsumerFace", "ProducerFace", "SessionFace"]
+__all__ = ["BrowserFace", "ConnectionFace", "ConsumerFace", "ProducerFace", "SessionFace", "XASessionFace"]

@@ -37,6 +37,8 @@ class ConsumerFace(Generic[L]):
 
     @message_listener.setter
     def message_listener(self, listener: L | None) -> None:
+        if listener is not None:
+            self._machine.session.check_listening()
         self._listen(listener)
 
     def _listen(self, listener: L | None) -> None:

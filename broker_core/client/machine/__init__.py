@@ -26,8 +26,9 @@ from .connection import NEVER, ConnectionMachine, Phase
 from .consumer import ConsumerMachine, Subscription
 from .producer import ProducerMachine
 from .session import SessionMachine
+from .xa import Recovered, XASessionMachine
 
 __all__ = [
     "NEVER", "Address", "Addresses", "Attempts", "BrowserMachine", "CompletionListener", "Confirmation", "ConnectionMachine", "ConsumerMachine", "Phase",
-    "ProducerMachine", "SessionMachine", "Subscription", "options_in",
+    "ProducerMachine", "Recovered", "SessionMachine", "Subscription", "XASessionMachine", "options_in",
 ]  # fmt: skip

@@ -19,15 +19,19 @@ CompletionListener = Callable[["Message", JMSException | None], None]
 class Confirmation:
     """Returned by every operation that waits; None in its place says that there is nothing to wait for."""
 
-    __slots__ = ("completion", "consumer", "doubt", "error", "is_settled", "message", "octets", "owner", "then", "waiter")
+    __slots__ = ("completion", "consumer", "doubt", "error", "failed", "is_settled", "message", "octets", "owner", "then", "waiter")
 
-    def __init__(self, owner: Any, doubt: str, then: Callable[[], None] | None = None) -> None:
+    def __init__(
+        self, owner: Any, doubt: str, then: Callable[[], None] | None = None, failed: Callable[[JMSException], None] | None = None
+    ) -> None:
         self.owner = owner
         """The session that waits, or the connection."""
         self.doubt = doubt
         """What is not known if the answer never comes."""
         self.then = then
         """What the machine does when the answer has come."""
+        self.failed = failed
+        """What it does when it was refused, or none comes any more."""
         self.is_settled = False
         self.error: JMSException | None = None
         self.consumer: ConsumerMachine | None = None

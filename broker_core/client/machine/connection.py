@@ -14,10 +14,12 @@ from broker_core.stomp.sections import Malformed
 from .confirmation import Confirmation
 from .consumer import ConsumerMachine
 from .reader import Delivery, Frame, Reader
+from .recovery import Recovery
 from .refused import refused
 from .session import SessionMachine
 from .temporaries import Temporaries
 from .window import Window
+from .xa import XASessionMachine
 
 NEVER = 1 << 62
 """An instant that does not come."""
@@ -74,6 +76,7 @@ class ConnectionMachine:
         """`proceed` must be called before more is read."""
         self._heart = HeartBeat(0, 0, 0)
         self._consumers: dict[bytes, ConsumerMachine] = {}
+        self._recovery: Recovery | None = None
         self._awaited: dict[bytes, Confirmation] = {}
         self._receipts = 0
         self._numbers = 0
@@ -116,6 +119,8 @@ class ConnectionMachine:
                     if consumer is not None:
                         frame.epoch = epoch
                         consumer.arrived(frame)
+                    elif (recovery := self._recovery) is not None and frame.subscription == recovery.subscription:
+                        recovery.arrived(frame)
                     count -= 1
                     if not count:
                         self.has_more = True
@@ -254,8 +259,10 @@ class ConnectionMachine:
         if error is None:
             if confirmation.then is not None:
                 confirmation.then()
-        elif confirmation.error is None:
-            confirmation.error = error
+        else:
+            confirmation.error = confirmation.error or error
+            if confirmation.failed is not None:
+                confirmation.failed(confirmation.error)
         if confirmation.waiter is not None:
             confirmation.waiter()
         if confirmation.completion is None:
@@ -334,6 +341,14 @@ class ConnectionMachine:
             self._settled(confirmation, JMSException(f"there is no connection to the broker; {confirmation.doubt}", CONNECTION_LOST))
         return receipt
 
+    def answered(self, name: bytes) -> None:
+        """Something else than a receipt has come in its place; the confirmation is the caller's again, to be settled."""
+        self._awaited.pop(name, None)
+
+    def settle(self, confirmation: Confirmation, error: JMSException | None) -> None:
+        """One that was answered so."""
+        self._settled(confirmation, error)
+
     def request(self, start: bytes, confirmation: Confirmation) -> Confirmation:
         """Write a frame without a body, given by its command and header lines each with its LF, and ask for a receipt."""
         self.write(b"%breceipt:%b\n\n\0" % (start, self.awaiting(confirmation)))
@@ -345,6 +360,19 @@ class ConnectionMachine:
         self._numbers += 1
         session = self.sessions[self._numbers] = SessionMachine(self, self._numbers, mode)
         return session
+
+    def open_xa_session(self) -> XASessionMachine:
+        self.check()
+        self._numbers += 1
+        session = self.sessions[self._numbers] = XASessionMachine(self, self._numbers)
+        return session
+
+    @property
+    def recovery(self) -> Recovery:
+        """Who asks for branches."""
+        if self._recovery is None:
+            self._recovery = Recovery(self)
+        return self._recovery
 
     def number(self) -> int:
         """For what needs a number of its own on this connection."""

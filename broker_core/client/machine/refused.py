@@ -83,6 +83,30 @@ _BEGINNINGS: tuple[tuple[str, type[JMSException]], ...] = (
 """Sentences that are no refusal of the engine but the connection's own, by how they begin."""
 
 
+ADVICE: dict[str, str] = {
+    Refusal.XAER_NOTA.name: "tpc_recover() names those that are there",
+    Refusal.XAER_DUPID.name: "give each branch a xid of its own",
+    Refusal.XA_RBROLLBACK.name: "do its work again in a new one",
+    Refusal.XA_RBTIMEOUT.name: "do its work again in a new one, or give it more time with transaction_timeout",
+    Refusal.XA_RBOTHER.name: "do its work again then",
+    Refusal.XA_HEURCOM.name: "say tpc_forget(xid)",
+    Refusal.XA_HEURRB.name: "say tpc_forget(xid), and put right by hand what was committed elsewhere",
+}
+"""What an application of this runtime does about it."""
+
+
+def refused_as(refusal: Refusal) -> JMSException:
+    """The exception for what the broker would refuse."""
+    message = REFUSALS[refusal]
+    return _exception(EXCEPTIONS[refusal], message, refusal.value)
+
+
+def _exception(kind: type[JMSException], message: str, told: str) -> JMSException:
+    sentence = message if not told or told == message else f"{message}: {told}"
+    advice = f"; {ADVICE[message]}" if message in ADVICE else ""
+    return kind(f"the broker refused: {sentence}{advice}", message)
+
+
 def refused(frame: Frame) -> JMSException:
     """The exception for an ERROR frame."""
     message = frame.headers.get("message", "")
@@ -90,5 +114,4 @@ def refused(frame: Frame) -> JMSException:
     kind = _BY_MESSAGE.get(message)
     if kind is None:
         kind = next((kind for beginning, kind in _BEGINNINGS if message.startswith(beginning)), JMSException)
-    sentence = message if not told or told == message else f"{message}: {told}"
-    return kind(f"the broker refused: {sentence}", message)
+    return _exception(kind, message, told)

@@ -68,11 +68,17 @@ class SessionMachine:
         self._check_subscription(what)
         connection = self.connection
         connection.temporaries.check_own(what.destination)
-        consumer = ConsumerMachine(self, what)
+        consumer = self._consumer_of(what)
         confirmation = connection.subscribe(consumer)
         connection.attach(consumer)
         self.consumers.append(consumer)
         return consumer, confirmation
+
+    def _consumer_of(self, what: Subscription) -> ConsumerMachine:
+        return ConsumerMachine(self, what)
+
+    def check_listening(self) -> None:
+        """Raise if its consumers can have no listeners."""
 
     def _check_subscription(self, what: Subscription) -> None:
         _check_destination(what)
@@ -248,9 +254,7 @@ class SessionMachine:
     def connection_lost(self, error: JMSException) -> None:
         """What the session had done and the broker not confirmed is undone."""
         if self.transacted:
-            if self._begun or any(consumer.last for consumer in self.consumers):
-                self._rolled_back = error
-            self._name_transaction()
+            self._transaction_lost(error)
         self.consumption.connection_lost(error)
         for consumer in list(self.consumers):
             consumer.connection_lost()
@@ -259,6 +263,11 @@ class SessionMachine:
                 self.consumers.remove(consumer)
                 self.connection.detach(consumer)
 
+    def _transaction_lost(self, error: JMSException) -> None:
+        if self._begun or any(consumer.last for consumer in self.consumers):
+            self._rolled_back = error
+        self._name_transaction()
+
     def end(self) -> None:
         """Say what is to be said before the session is gone: what was consumed and is acknowledged lazily; a transaction is rolled back."""
         if self.is_closed:
@@ -266,7 +275,12 @@ class SessionMachine:
         self.is_closed = True
         if not self.transacted:
             self.consumption.acknowledge_batches()
-        elif self._begun:
+        else:
+            self._abandon()
+
+    def _abandon(self) -> None:
+        """The transaction that is open."""
+        if self._begun:
             self.connection.write(b"ABORT\ntransaction:%b\n\n\0" % self.transaction)
             self._begun = False
 

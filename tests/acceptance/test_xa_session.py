@@ -1,0 +1,202 @@
+"""A distributed transaction over a message and a row in another PostgreSQL, by real processes: whoever is killed between two of its steps, in the end both have
+done it or neither, and the message is there exactly once (checklist items 63 to 66)."""
+
+from __future__ import annotations
+
+import contextlib
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import psycopg
+import pytest
+
+from broker_core.client import ConnectionFactory, Queue, XASession
+from tests.acceptance.coordinator import (
+    BROKER_COMMITTED,
+    BROKER_PREPARED,
+    DATABASE_COMMITTED,
+    DATABASE_PREPARED,
+    DECIDED,
+    STEPS,
+    TABLE,
+    WORKED,
+    Decisions,
+    connected,
+    fill,
+    queues,
+    recover,
+    transfer,
+)
+from tests.acceptance.python_client import texts
+from tests.support.postgres import Server
+from tests.support.service import REPOSITORY, Service, await_true
+
+UP_SECONDS_MAX = 60
+DECIDED_BY = (DECIDED, BROKER_COMMITTED, DATABASE_COMMITTED)
+
+
+@pytest.fixture(scope="module")
+def elsewhere() -> Iterator[Server]:
+    """The server of the other database: it can prepare transactions."""
+    server = Server(max_prepared_transactions="40")
+    server.start()
+    server.execute(TABLE)
+    yield server
+    server.stop()
+
+
+class Trial:
+    """One kind of accident: transfers, and what became of them."""
+
+    def __init__(self, kind: str, service: Service, elsewhere: Server, folder: Path) -> None:
+        self.kind, self.service, self.dsn = kind, service, elsewhere.dsn("postgres")
+        self.log = folder / "decisions"
+        self.decisions = Decisions(self.log)
+
+    def names(self, steps: tuple[str, ...] = STEPS) -> dict[str, str]:
+        """Of a transfer for each step."""
+        names = {step: f"{self.kind}.{step}" for step in steps}
+        fill(self.service.stomp_port, list(names.values()))
+        return names
+
+    @contextlib.contextmanager
+    def transfer_until(self, step: str, name: str) -> Iterator[Iterator[str]]:
+        """One of this process, which goes on when it is asked for its next step."""
+        with contextlib.ExitStack() as stack:
+            connection = connected(self.service.stomp_port)
+            stack.callback(connection.close)
+            database = psycopg.connect(self.dsn)
+            stack.callback(database.close)
+            steps = transfer(connection.create_xa_session(), database, self.decisions, name)
+            while next(steps) != step:
+                pass
+            yield steps
+
+    def program(self, step: str, name: str) -> subprocess.Popen[bytes]:
+        """One that kills itself after the step."""
+        command = [sys.executable, "-m", "tests.acceptance.coordinator", str(self.service.stomp_port), self.dsn, str(self.log), name, step]
+        return subprocess.Popen(command, cwd=REPOSITORY, stderr=subprocess.PIPE)
+
+    def is_killed_after_each_step(self, names: dict[str, str]) -> None:
+        programs = [self.program(step, name) for step, name in names.items()]
+        for program in programs:
+            _, told = program.communicate(timeout=UP_SECONDS_MAX)
+            assert program.returncode == -signal.SIGKILL, told.decode()
+
+    def recovers(self) -> list[str]:
+        """What the transaction manager does when it is there again."""
+        with self._session() as session, psycopg.connect(self.dsn) as database:
+            return recover(session, database, self.decisions)
+
+    @contextlib.contextmanager
+    def _session(self) -> Iterator[XASession]:
+        connection = connected(self.service.stomp_port)
+        try:
+            yield connection.create_xa_session()
+        finally:
+            connection.close()
+
+    def prepared(self) -> list[str]:
+        with self._session() as session:
+            return [name for xid in session.tpc_recover() if (name := xid.global_transaction_id.decode()).startswith(self.kind)]
+
+    def check_queues(self, expected: dict[Queue, list[str]]) -> None:
+        """This is what they have to give now, and no more: what is sent then comes next."""
+        factory = ConnectionFactory(address_list=f"127.0.0.1:{self.service.stomp_port}")
+        with factory.create_connection() as connection, connection.create_session() as session:
+            for queue, bodies in expected.items():
+                with session.create_consumer(queue) as consumer:
+                    assert texts(consumer, len(bodies)) == bodies, queue
+                    session.create_producer(queue).send("the end")
+                    assert texts(consumer, 1) == ["the end"], queue
+
+    def check_withheld(self, names: set[str]) -> None:
+        """What they send is not to be seen, and what they have received is given to nobody."""
+        self.check_queues({queue: [] for name in names for queue in queues(name)})
+
+    def rows(self) -> set[str]:
+        with psycopg.connect(self.dsn, autocommit=True) as database:
+            return {name for (name,) in database.execute("SELECT name FROM transfer WHERE name LIKE %s", (f"{self.kind}.%",))}
+
+    def check(self, names: list[str], committed: set[str]) -> None:
+        """The transfers in `committed` are done on both sides, the others on neither; each message is there once."""
+        assert self.rows() == committed
+        self.check_queues({
+            queue: [name] if is_target == (name in committed) else []
+            for name in names
+            for is_target, queue in enumerate(queues(name))
+        })
+
+
+def test_a_coordinator_that_is_killed_after_any_step_leaves_both_or_neither(service: Service, elsewhere: Server, tmp_path: Path) -> None:
+    trial = Trial("client", service, elsewhere, tmp_path)
+    names = trial.names()
+    trial.is_killed_after_each_step(names)
+    still = {names[step] for step in (BROKER_PREPARED, DATABASE_PREPARED, DECIDED)}
+    assert set(trial.prepared()) == still
+    trial.check_withheld(still)
+    found = trial.recovers()
+    assert {name.removesuffix(" broker") for name in found if name.endswith(" broker")} == still
+    assert {name for name in found if name.endswith(" database")} == {
+        f"{names[step]} database" for step in (DATABASE_PREPARED, DECIDED, BROKER_COMMITTED)
+    }
+    assert trial.recovers() == []
+    trial.check(list(names.values()), {names[step] for step in DECIDED_BY})
+
+
+def test_a_node_that_is_killed_after_any_step_is_waited_for_and_both_or_neither_are_done(
+    mortal: Service, elsewhere: Server, tmp_path: Path
+) -> None:
+    trial = Trial("node", mortal, elsewhere, tmp_path)
+    names = trial.names()
+    with contextlib.ExitStack() as stack:
+        under_way = {step: stack.enter_context(trial.transfer_until(step, name)) for step, name in names.items()}
+        pid = mortal.kill("node")
+        await_true(lambda: mortal.pid("node") not in (None, pid), UP_SECONDS_MAX, "no other node came")
+        still = {names[step] for step in (BROKER_PREPARED, DATABASE_PREPARED, DECIDED)}
+        assert set(trial.prepared()) == still, "what is prepared is, and what was only worked on is not"
+        trial.check_withheld(still)
+        left = {step: list(steps) for step, steps in under_way.items()}
+    assert left == {step: [] if step == WORKED else list(STEPS[STEPS.index(step) + 1 :]) for step in STEPS}
+    assert trial.recovers() == []
+    trial.check(list(names.values()), {name for step, name in names.items() if step != WORKED})
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("role", ["node", "postgres"])
+def test_so_it_is_if_coordinator_and_broker_are_killed_one_after_the_other(mortal: Service, elsewhere: Server, tmp_path: Path, role: str) -> None:
+    trial = Trial(f"both-{role}", mortal, elsewhere, tmp_path)
+    names = trial.names()
+    trial.is_killed_after_each_step(names)
+    for _ in range(2):
+        mortal.kill(role)
+        time.sleep(0.5)
+        mortal.await_ready(UP_SECONDS_MAX)
+    trial.recovers()
+    mortal.kill(role)
+    time.sleep(0.5)
+    mortal.await_ready(UP_SECONDS_MAX)
+    assert trial.recovers() == []
+    trial.check(list(names.values()), {names[step] for step in DECIDED_BY})
+
+
+@pytest.mark.slow
+def test_so_it_is_if_the_other_database_crashes(service: Service, elsewhere: Server, tmp_path: Path) -> None:
+    trial = Trial("elsewhere", service, elsewhere, tmp_path)
+    names = trial.names()
+    with contextlib.ExitStack() as stack:
+        under_way = {step: stack.enter_context(trial.transfer_until(step, name)) for step, name in names.items()}
+        elsewhere.crash()
+        for step, steps in under_way.items():
+            if step in (DECIDED, BROKER_COMMITTED, DATABASE_PREPARED):
+                with pytest.raises(psycopg.OperationalError):
+                    list(steps)
+            else:
+                list(steps)
+    trial.recovers()
+    assert trial.recovers() == []
+    trial.check(list(names.values()), {names[step] for step in (DATABASE_PREPARED, *DECIDED_BY)})
