@@ -9,6 +9,7 @@ from broker_core.engine import recover
 from broker_core.engine.settings import Settings
 from broker_core.engine.effects import Outcome
 from broker_core.engine.message import Header, Message
+from tests.engine.picture import picture
 from tests.engine.rig import ASSURED, EXPRESS, QUEUE, Bench, now_of
 
 
@@ -42,19 +43,6 @@ def test_a_restored_checkpoint_moves_the_sequence_beyond_what_the_ledger_behind_
     assert bench.delivered(bench.outputs)[-1].sequence > 1 << 55
     bench.start()
     assert bench.engine.shard.sequence > 1 << 55
-
-
-def picture(bench: Bench) -> dict[str, object]:
-    """What must be the same after a recovery, however it was written down."""
-    shown: dict[str, object] = {}
-    for address, destination in bench.engine.shard.destinations.items():
-        cursors = [cursor for cursor in destination.subscriptions[0].order if cursor.stored]
-        lanes = {
-            c.index: (c.lane.tail, list(c.progress.unsettled(0, c.lane.tail - 1)), c.offered, dict(c.failures)) for c in cursors
-        }
-        stored = destination.octets - destination.octets_volatile
-        shown[address] = (destination.number, destination.state, destination.settings, stored, lanes)
-    return shown
 
 
 def busy(bench: Bench, *, reports: bool) -> None:

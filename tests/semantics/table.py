@@ -69,6 +69,10 @@ def problems(text: str) -> Iterator[str]:
             yield f"{group.title} is not {group.first} to {group.last}, in this order"
     for item in found:
         yield from (f"item {item.number} {problem}" for problem in _problems_of(item))
+    for named in sorted(set(_NAMED.findall(text))):
+        path, _, name = named.partition("::")
+        if path.startswith("tests/") and name and name not in _names(path):
+            yield f"{named} is named and is not there"
 
 
 def _problems_of(item: Item) -> Iterator[str]:

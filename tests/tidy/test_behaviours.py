@@ -36,3 +36,8 @@ def test_what_is_wrong_with_a_row_is_said(wrong: str, problem: str) -> None:
     assert wrong != ROW_14
     found = list(problems(TEXT.replace(ROW_14, wrong)))
     assert any(problem in each for each in found), found
+
+
+def test_a_place_among_the_tests_that_is_not_there_is_said() -> None:
+    found = list(problems(TEXT.replace("audit.py::check_end", "audit.py::check_no_end")))
+    assert found == ["tests/simulation/audit.py::check_no_end is named and is not there"]
