@@ -5,6 +5,7 @@ The bounds are the broker's own, from its rooms. What is wrong is said as the re
 
 from __future__ import annotations
 
+from math import isnan
 from typing import Any
 
 from broker_core.engine.message_group import GROUP_ID, GROUP_SEQUENCE
@@ -17,6 +18,9 @@ from broker_core.stomp.mapping import (
     is_whole,
 )
 from broker_core.stomp.sections import DUPLICATE_IDS
+
+from .exceptions import JMSException
+from .settings import DeliveryMode
 
 CLIENT_ID_MAX = Limits().client_id_max
 LINE_OCTETS_MAX = Limits().line_octets_max
@@ -39,6 +43,26 @@ def wrong_text(value: Any) -> str:
     except UnicodeEncodeError as error:
         return f"cannot be written as UTF-8: {error.reason}"
     return f"is too long: the broker takes {VALUE_OCTETS_MAX} octets, this has {octets}" if octets > VALUE_OCTETS_MAX else ""
+
+
+def wrong_number(value: object) -> bool:
+    """It is no number that can be compared with others."""
+    return not isinstance(value, int | float) or isinstance(value, bool) or isnan(value)
+
+
+def check_timeout(timeout: object) -> None:
+    """Of a call that waits."""
+    if timeout is not None and (wrong_number(timeout) or timeout < 0):  # type: ignore[operator]
+        raise JMSException(f"the timeout is {timeout!r}: it must be a number of seconds, 0 to wait for nothing, or None to wait for ever")
+
+
+def is_delivery_mode(mode: object) -> bool:
+    return isinstance(mode, int) and not isinstance(mode, bool) and mode in DeliveryMode.__members__.values()
+
+
+def check_delivery_mode(mode: object) -> None:
+    if not is_delivery_mode(mode):
+        raise JMSException(f"the delivery mode is {mode!r}: use DeliveryMode.PERSISTENT or NON_PERSISTENT")
 
 
 def wrong_property(name: str, text: str) -> str:

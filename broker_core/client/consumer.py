@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
+from .bounds import check_timeout
 from .clock import milliseconds, time_of_day
 from .driver import Driver
 from .faces import ConsumerFace
@@ -34,6 +35,7 @@ class MessageConsumer(ConsumerFace[MessageListener]):
         connection = machine.session.connection
         with driver.lock:
             machine.check_open()
+            check_timeout(timeout)
             self._session.check_no_listeners()
             deadline = None if timeout is None else time.monotonic() + timeout
             while True:

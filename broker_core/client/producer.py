@@ -5,6 +5,7 @@ from __future__ import annotations
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
+from .bounds import check_timeout
 from .clock import time_of_day
 from .destinations import Queue, Topic
 from .driver import Driver
@@ -55,6 +56,8 @@ class MessageProducer(ProducerFace):
 
     def flush(self, timeout: float | None = None) -> None:
         """Return when the broker has answered for everything that was sent with a completion listener in this session."""
+        self._machine.check()
+        check_timeout(timeout)
         self._session.await_completions(timeout)
 
     def close(self) -> None:

@@ -51,7 +51,7 @@ class Session(SessionFace[MessageConsumer, MessageConsumer, None]):
         """To look at what the queue holds."""
         with self._driver.lock:
             self._driver.ready()
-            self.machine.check()
+            self.machine.check_browsable(queue, selector)
         return QueueBrowser(self, self._driver, queue, selector)
 
     def create_temporary_queue(self) -> TemporaryQueue:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Coroutine
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
+from broker_core.client.bounds import check_timeout
 from broker_core.client.clock import milliseconds, time_of_day
 from broker_core.client.faces import ConsumerFace
 from broker_core.client.machine import ConsumerMachine
@@ -34,6 +35,7 @@ class MessageConsumer(ConsumerFace[MessageListener]):
         driver, machine, loop = self._driver, self._machine, self._driver.loop
         connection = machine.session.connection
         machine.check_open()
+        check_timeout(timeout)
         self._session.check_no_listeners()
         deadline = None if timeout is None else loop.time() + timeout
         while True:

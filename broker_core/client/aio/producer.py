@@ -6,6 +6,7 @@ import asyncio
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
+from broker_core.client.bounds import check_timeout
 from broker_core.client.clock import time_of_day
 from broker_core.client.destinations import Queue, Topic
 from broker_core.client.faces import ProducerFace
@@ -56,6 +57,8 @@ class MessageProducer(ProducerFace):
 
     async def flush(self, timeout: float | None = None) -> None:  # noqa: ASYNC109  # as the threads' face has it
         """Return when the broker has answered for everything that was sent with a completion listener in this session."""
+        self._machine.check()
+        check_timeout(timeout)
         await self._session.await_completions(timeout)
 
     async def close(self) -> None:

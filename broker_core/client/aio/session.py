@@ -49,7 +49,7 @@ class Session(SessionFace[MessageConsumer, Opening[MessageConsumer], Coroutine[A
 
     def create_browser(self, queue: Queue, selector: str = "") -> QueueBrowser:
         """To look at what the queue holds."""
-        self.machine.check()
+        self.machine.check_browsable(queue, selector)
         return QueueBrowser(self, self._driver, queue, selector)
 
     async def create_temporary_queue(self) -> TemporaryQueue:

@@ -37,6 +37,7 @@ class ConnectionFace(Generic[S, E]):
 
     def _check_client_id(self, client_id: str) -> None:
         """Raise if it cannot be set, or not now."""
+        self._machine.check()
         if not client_id:
             raise InvalidClientIDException("a client identifier cannot be empty")
         if wrong := wrong_client_id(client_id):
@@ -68,6 +69,10 @@ class ConnectionFace(Generic[S, E]):
 
 def mode_of(acknowledge_mode: AcknowledgeMode, transacted: bool) -> AcknowledgeMode:
     """Of a session to be created."""
-    if acknowledge_mode is AcknowledgeMode.SESSION_TRANSACTED:
+    asked: object = acknowledge_mode
+    if asked not in list(AcknowledgeMode) or isinstance(asked, bool):
+        others = ", ".join(mode.name for mode in AcknowledgeMode if mode is not AcknowledgeMode.SESSION_TRANSACTED)
+        raise JMSException(f"{asked!r} is no acknowledge mode: use one of AcknowledgeMode's {others}, or transacted=True")
+    if acknowledge_mode == AcknowledgeMode.SESSION_TRANSACTED:
         raise JMSException("SESSION_TRANSACTED cannot be asked for: create the session with transacted=True")
     return AcknowledgeMode.SESSION_TRANSACTED if transacted else AcknowledgeMode(acknowledge_mode)

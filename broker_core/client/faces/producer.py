@@ -24,7 +24,7 @@ class ProducerFace:
 
     @delivery_mode.setter
     def delivery_mode(self, mode: DeliveryMode) -> None:
-        self._machine.delivery_mode = DeliveryMode(mode)
+        self._machine.set_delivery_mode(mode)
 
     @property
     def priority(self) -> int:

@@ -33,7 +33,7 @@ class Attempts:
     def is_over(self, address: Address) -> bool:
         """A broker has let us in, or refused us, or the socket is gone again. True: nothing else is to be tried."""
         machine = self._machine
-        if machine.phase is Phase.OPEN:
+        if machine.phase is Phase.OPEN or machine.phase is Phase.LEAVING:  # whoever was let in may be leaving already
             self._addresses.reached(address)
             self._is_in = True
             return True

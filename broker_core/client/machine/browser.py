@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from broker_core.client.destinations import Queue
-from broker_core.client.exceptions import InvalidDestinationException, JMSException
+from broker_core.client.exceptions import JMSException
 from broker_core.client.messages import Message
 
 from .confirmation import Confirmation
@@ -21,8 +21,7 @@ class BrowserMachine:
     """One look at the queue."""
 
     def __init__(self, session: SessionMachine, queue: Queue, selector: str) -> None:
-        if not isinstance(queue, Queue):
-            raise InvalidDestinationException(f"{queue} is no queue: topics keep no messages to look at")
+        session.check_browsable(queue, selector)
         self._session = session
         self._consumer: ConsumerMachine
         self._consumer, self.opened = session.create_consumer(Subscription(destination=queue, selector=selector, browses=True))

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from broker_core.client.bounds import check_delivery_mode
 from broker_core.client.destinations import Queue, TemporaryQueue, TemporaryTopic, Topic
 from broker_core.client.exceptions import IllegalStateException, InvalidDestinationException, JMSException
 from broker_core.client.messages import DEFAULT_PRIORITY, NEVER, Message
@@ -35,16 +36,24 @@ class ProducerMachine:
         self.delivery_delay = 0.0
         self.is_closed = False
 
+    def set_delivery_mode(self, mode: DeliveryMode) -> None:
+        self.check()
+        check_delivery_mode(mode)
+        self.delivery_mode = DeliveryMode(mode)
+
     def set_priority(self, priority: int) -> None:
+        self.check()
         _check_priority(priority)
         self.priority = priority
 
     def set_time_to_live(self, seconds: float) -> None:
+        self.check()
         if seconds:
             _milliseconds(seconds, "time_to_live")
         self.time_to_live = seconds
 
     def set_delivery_delay(self, seconds: float) -> None:
+        self.check()
         if seconds:
             _milliseconds(seconds, "delivery_delay")
         self.delivery_delay = seconds
@@ -69,7 +78,10 @@ class ProducerMachine:
         session = self.session
         connection = session.connection
         settings = connection.settings
-        mode = self.delivery_mode if delivery_mode is None else delivery_mode
+        mode = self.delivery_mode
+        if delivery_mode is not None:
+            check_delivery_mode(delivery_mode)
+            mode = delivery_mode
         priority = self.priority if priority is None else priority
         seconds = self.time_to_live if time_to_live is None else time_to_live
         if _is_overridden(settings, target):

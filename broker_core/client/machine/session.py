@@ -80,6 +80,15 @@ class SessionMachine:
     def check_listening(self) -> None:
         """Raise if its consumers can have no listeners."""
 
+    def check_browsable(self, queue: Queue, selector: str) -> None:
+        """Raise if it cannot be looked at."""
+        self.check()
+        if isinstance(queue, Topic):
+            raise InvalidDestinationException(f"{queue} is no queue: topics keep no messages to look at")
+        _check_destination(Subscription(destination=queue))
+        _check_selector(selector)
+        self.connection.temporaries.check_own(queue)
+
     def _check_subscription(self, what: Subscription) -> None:
         _check_destination(what)
         if what.name or what.durable or what.shared:
@@ -165,6 +174,8 @@ class SessionMachine:
     def acknowledge(self, delivery: Delivery) -> Confirmation | None:
         """CLIENT: all that was consumed; INDIVIDUAL: this one; else nothing."""
         self.check()
+        if self.mode is AcknowledgeMode.INDIVIDUAL or self.mode is AcknowledgeMode.CLIENT:
+            self._check_received(delivery)
         if self.mode is AcknowledgeMode.INDIVIDUAL:
             return self._then_let_go(self.consumption.acknowledge_these([delivery]))
         if self.mode is AcknowledgeMode.CLIENT:
@@ -177,13 +188,20 @@ class SessionMachine:
             raise IllegalStateException(
                 f"{_named(self.mode)} acknowledges by itself: messages are acknowledged one by one in sessions with AcknowledgeMode.CLIENT or INDIVIDUAL"
             )
+        self._check_received(delivery)
         return self._then_let_go(self.consumption.acknowledge_these([delivery], only=self.mode is AcknowledgeMode.CLIENT))
 
     def acknowledge_up_through(self, delivery: Delivery) -> Confirmation | None:
         self.check()
         if self.mode is not AcknowledgeMode.CLIENT:
             raise IllegalStateException(f"{_named(self.mode)} does not acknowledge up to a message: that is for sessions with AcknowledgeMode.CLIENT")
+        self._check_received(delivery)
         return self._then_let_go(self.consumption.acknowledge_up_through(delivery))
+
+    def _check_received(self, delivery: Delivery | None) -> None:
+        """By a consumer of this session."""
+        if delivery is None or delivery.consumer is None or delivery.consumer.session is not self:
+            raise IllegalStateException("the message was not received in this session: acknowledge it in the session that received it")
 
     def _then_let_go(self, confirmation: Confirmation | None) -> Confirmation | None:
         self._let_go()
