@@ -61,7 +61,10 @@ def read_descriptor(octets: bytes, at: int) -> tuple[ULong | Symbol, int]:
     """All others are reserved (types, 1.2)."""
     read = READERS[octets[at]]
     if read is not None:
-        descriptor, at = read(octets, at + 1)
+        try:
+            descriptor, at = read(octets, at + 1)
+        except UnicodeDecodeError:
+            raise Malformed("a symbol is not ASCII") from None
         if descriptor.__class__ is ULong or descriptor.__class__ is Symbol:
             return descriptor, at
     raise Malformed("a descriptor is neither an unsigned long nor a symbol")

@@ -69,3 +69,29 @@ def level_warnings(levels: Levels | None) -> list[str]:
     if levels is None or not levels.resets or levels.default is None or levels.default >= Reliability.RELIABLE:
         return []
     return [f"persistent messages get level {LEVEL_NAMES[levels.default]} here: they are lost when the broker stops"]
+
+
+# -- what producers ask for -----------------------------------------------------------------------------------------------------------
+@dataclass(slots=True, frozen=True)
+class LevelMapping:
+    """What the delivery modes stand for: one of ASKED each, or empty: nothing particular."""
+
+    persistent: str = ""
+    nonpersistent: str = ""
+
+    def over(self, other: LevelMapping) -> LevelMapping:
+        """This one, and the other where it says nothing: a connection factory's over its account's."""
+        return LevelMapping(self.persistent or other.persistent, self.nonpersistent or other.nonpersistent)
+
+
+UNMAPPED = LevelMapping()
+
+
+def level_of(named: str | None, persistent: bool | None, mapping: LevelMapping) -> tuple[Reliability, bool, str | None]:
+    """Of a message that names a level (one of ASKED) and a delivery mode, or does not: the level, whether it was asked for or left to the destination, and
+    the name that consumers are told."""
+    name = named or (mapping.persistent if persistent else mapping.nonpersistent)
+    if name and name != AS_DESTINATION:
+        return Reliability(LEVEL_NAMES.index(name)), True, name
+    stated = not name and persistent is not None
+    return Reliability.ASSURED if persistent else Reliability.EXPRESS, stated, None

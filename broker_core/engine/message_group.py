@@ -24,15 +24,16 @@ class MessageGroup:
     """With this message the group is over: the next one of its name may go to another consumer."""
 
 
-def group_of(properties: Mapping[str, str]) -> MessageGroup | None:
+def group_of(properties: Mapping[str, object]) -> MessageGroup | None:
     """None: the message belongs to no group."""
     name = properties.get(GROUP_ID)
-    return MessageGroup(name, properties.get(GROUP_SEQUENCE) == "-1") if name else None
+    return MessageGroup(str(name), properties.get(GROUP_SEQUENCE) in ("-1", -1)) if name else None
 
 
 def recognize(shard: Shard, messages: Iterable[Message]) -> None:
-    """Rows do not tell the groups of their messages. Most have none, which is seen without decoding their header sections."""
+    """Rows do not tell the groups of their messages. Most have none, which is seen without decoding their header sections; but AMQP has no name for
+    it in them."""
     for message in messages:
         header = message.header
-        if header.group is None and _MARK in header.octets:
+        if header.group is None and (header.encoding or _MARK in header.octets):
             header.group = group_of(shard.decode(header))

@@ -38,6 +38,11 @@ class Properties(dict[str, Value]):
                 self._decoded = {**self._decoded, **{name.replace("-", "_"): value for name, value in added.items()}}
         return self._decoded
 
+    def stated(self, field: str, header: str | None) -> Value:
+        """A field that the sender filled in: of STOMP it is a header, if it has one; AMQP keeps fields and properties apart, and gives it by its JMS name."""
+        name = field if self.message.header.encoding else header
+        return None if name is None else self.decoded.get(name)
+
     def __missing__(self, name: str) -> Value:
         field = FIELDS.get(name)
         value = self[name] = self.decoded.get(name) if field is None else field(self)
@@ -48,9 +53,9 @@ FIELDS: dict[str, Callable[[Properties], Value]] = {
     "JMSPriority": lambda of: of.message.header.priority,
     "JMSDeliveryMode": lambda of: "PERSISTENT" if of.message.header.reliability >= STORED else "NON_PERSISTENT",
     "JMSMessageID": lambda of: of.shard.message_id(of.message),
-    "JMSTimestamp": lambda of: of.message.accepted_at,
-    "JMSCorrelationID": lambda of: of.decoded.get("correlation-id"),
-    "JMSType": lambda of: of.decoded.get("type"),
+    "JMSTimestamp": lambda of: of.stated("JMSTimestamp", None) or of.message.accepted_at,
+    "JMSCorrelationID": lambda of: of.stated("JMSCorrelationID", "correlation-id"),
+    "JMSType": lambda of: of.stated("JMSType", "type"),
 }
 
 

@@ -28,13 +28,14 @@ if TYPE_CHECKING:
     from .fan_out import FanOut, Reminder
     from .paging import Shares
     from .policy import Policy
+    from .properties import Value
     from .selection import Scan, Selection
     from .settlement import Returning
 
-Decode = Callable[[Header], Mapping[str, str]]
+Decode = Callable[[Header], Mapping[str, "Value"]]
 
 
-def nothing(header: Header) -> Mapping[str, str]:
+def nothing(header: Header) -> Mapping[str, Value]:
     """No header section can be read: selectors see the fields of the message alone."""
     return {}
 

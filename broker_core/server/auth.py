@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from broker_core.scram import NOBODY, Verifier, check_password
-from broker_core.stomp.levels import UNMAPPED, LevelMapping
+from broker_core.engine.levels import UNMAPPED, LevelMapping
 
 from .sessions import Sessions
 from .throttle import Throttle

@@ -19,7 +19,7 @@ from broker_core.engine.commands import Control
 from broker_core.engine.settings import Settings
 from broker_core.engine.effects import Effects
 from broker_core.scram import Verifier
-from broker_core.stomp.levels import LevelMapping
+from broker_core.engine.levels import LevelMapping
 from broker_core.stomp.mapping import decode
 from broker_core.store import CommitLost, SpaceExhausted
 from broker_core.store.lease import Lease, Times

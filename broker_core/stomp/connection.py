@@ -9,6 +9,7 @@ from itertools import islice
 
 from broker_core.engine.commands import Begin, Command, End, Open, PeerLost, Request, Send, Sync, Transacted
 from broker_core.engine.effects import Attached, Browsed, Confirmed, Delivered, Detached, Outcome, Output, Refused
+from broker_core.engine.levels import UNMAPPED, LevelMapping
 from broker_core.engine.message import Header, Message
 from broker_core.engine.refusal import Refusal
 
@@ -17,7 +18,6 @@ from .escaping import VERSIONS, escape
 from .frames import ACK_BY_ID, PART, Parser
 from .handshake import Handshake
 from .heartbeat import HeartBeat
-from .levels import UNMAPPED, LevelMapping
 from .limits import Limits
 from .login import Login, NoCommonVersion
 from .mapping import outgoing

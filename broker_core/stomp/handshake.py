@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from .levels import UNMAPPED
+from broker_core.engine.levels import UNMAPPED
+
 from .limits import Limits
 from .login import Login, read_connect
 

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from broker_core.engine.levels import UNMAPPED, LevelMapping
+
 from .escaping import VERSIONS
 from .heartbeat import negotiate
-from .levels import UNMAPPED, LevelMapping, read_mapping
+from .levels import read_mapping
 from .limits import Limits
 from .mapping import flag
 from .sections import Malformed

@@ -9,14 +9,13 @@ from typing import TYPE_CHECKING
 
 from broker_core.engine import address as addresses
 from broker_core.engine.dead import ADDED
-from broker_core.engine.levels import ASKED
+from broker_core.engine.levels import ASKED, UNMAPPED, LevelMapping, level_of
 from broker_core.engine.message import Encoding, Header
 from broker_core.engine.message_group import GROUP_ID, GROUP_SEQUENCE, MessageGroup, group_of
 from broker_core.engine.pattern import has_wildcards
 from broker_core.engine.refusal import Refusal
 
 from .escaping import canonical, header_line, read_canonical
-from .levels import UNMAPPED, LevelMapping, level_of
 from .sections import DUPLICATE_IDS, Malformed
 
 if TYPE_CHECKING:

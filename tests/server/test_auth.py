@@ -15,7 +15,7 @@ from broker_core import scram
 from broker_core.server import throttle
 from broker_core.server.auth import REFUSED, Account, Accounts
 from broker_core.server.sessions import Sessions
-from broker_core.stomp.levels import UNMAPPED, LevelMapping
+from broker_core.engine.levels import UNMAPPED, LevelMapping
 from broker_core.store import CommitLost
 
 GUEST = scram.make_verifier("secret", b"s" * 16)

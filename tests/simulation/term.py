@@ -23,7 +23,7 @@ from broker_core.server.inbox import Inbox
 from broker_core.server.listening import Node
 from broker_core.server.metrics import Metrics
 from broker_core.server.space import Space
-from broker_core.stomp.levels import UNMAPPED, LevelMapping
+from broker_core.engine.levels import UNMAPPED, LevelMapping
 from broker_core.stomp.limits import Limits as StompLimits
 from broker_core.stomp.mapping import decode
 

@@ -9,7 +9,7 @@ from broker_core.engine.effects import Refused
 from broker_core.engine.message import Header, Reliability
 from broker_core.engine.refusal import Refusal
 from broker_core.stomp.escaping import read_canonical
-from broker_core.stomp.levels import UNMAPPED, LevelMapping
+from broker_core.engine.levels import UNMAPPED, LevelMapping
 from broker_core.stomp.login import Login
 from broker_core.stomp.sections import SectionMemory
 from tests.stomp.conversation import PEER, SESSION, Client, Cut, whole
