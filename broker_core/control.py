@@ -18,11 +18,11 @@ from .engine.commands import Direction
 from .engine.levels import ASKED
 from .engine.message import LEVEL_NAMES, STORED
 from .engine.policy import why_not
-from .engine.settings import BOUNDS, CHOICES, NAMES, QUEUES, Settings
+from .engine.settings import BOUNDS, CHOICES, NAMES, QUEUES, TEXTS, Settings
 from .scram import InvalidPassword, make_verifier
 
 __all__ = [
-    "ASKED", "CHOICES", "DEADLINE_MS", "DIRECTIONS", "NAMES", "QUEUES", "SETTINGS", "VERBS", "Answer", "InvalidPassword", "InvalidRequest", "answer",
+    "ASKED", "CHOICES", "DEADLINE_MS", "DIRECTIONS", "NAMES", "QUEUES", "SETTINGS", "TEXTS", "VERBS", "Answer", "InvalidPassword", "InvalidRequest", "answer",
     "default_settings", "is_reserved", "level_problem", "level_warnings", "make_verifier", "pending", "request",
 ]  # fmt: skip
 
@@ -38,7 +38,7 @@ CHANNEL = "surety_control"
 DIRECTIONS = tuple(direction.name for direction in Direction)
 SETTINGS: Mapping[str, tuple[type, float, float]] = BOUNDS
 """Of every setting of a destination that is a number, or true or false: its type, least and greatest value. Of words CHOICES has the values, QUEUES
-names those that are a queue's address or empty, and NAMES has all in order."""
+names those that are a queue's address or empty, TEXTS those that are other texts, and NAMES has all in order."""
 
 
 class Cursor(Protocol):

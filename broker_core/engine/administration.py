@@ -20,6 +20,7 @@ from .duplicates import follow_settings, forget_all
 from .effects import AliasDeleted, DestinationDestroyed, Detached, Outcome, PolicyDefined, PolicyDropped
 from .eligibility import rearrange
 from .expiring import sweep_expired
+from .foreign import follow_foreign
 from .grouping import disown_ineligible, forget_aside, forget_groups
 from .matching import part, topic_destroyed
 from .levels import level_warnings
@@ -32,7 +33,7 @@ from .registering import count_selector, forget
 from .scanning import abandon, leave
 from .settlement import feed
 from .shard import Shard
-from .subscribing import end
+from .subscribing import close, end
 from .subscription import Subscription
 from .temporary import end_temporary
 from .topics import leave_out
@@ -89,15 +90,32 @@ def _create(shard: Shard, command: Control) -> Answer:
 
 def _update(shard: Shard, command: Control) -> Answer:
     destination = _find(shard, command)
-    destination.set(_settings(destination.settings, command))
+    before, settings = destination.settings, _settings(destination.settings, command)
+    if settings.foreign_link and not before.foreign_link and destination.consumers:
+        raise _Refusal(Refusal.DESTINATION_IN_USE, f"{destination.consumers} consumers have it open: nobody consumes from a queue that is forwarded")
+    destination.set(settings)
     destination.automatic = False
     follow_settings(shard, destination)
     follow_limits(shard, destination)
+    follow_foreign(shard, destination)
+    _let_go(shard, destination, before)
     for subscription in destination.subscriptions if not destination.is_topic else ():
         rearrange(shard, subscription)
         disown_ineligible(shard, subscription)
     define(shard, destination)
     return _warned({"settings": destination.settings.as_dict()}, destination)
+
+
+def _let_go(shard: Shard, destination: Destination, before: Settings) -> None:
+    """It goes elsewhere now, or nowhere: the forwarder hears of it, and what it holds comes back."""
+    settings = destination.settings
+    if not before.foreign_link or (before.foreign_link, before.foreign_address) == (settings.foreign_link, settings.foreign_address):
+        return
+    for link in list(destination.subscriptions[0].links.values()):
+        if link.peer.forwards:
+            close(shard, link)
+            detail = f"{destination.address} is forwarded otherwise"
+            shard.batch.outputs.append(Detached(link.peer.number, link.number, Refusal.FOREIGN_DESTINATION, detail))
 
 
 def _warned(answer: Answer, destination: Destination) -> Answer:
@@ -264,6 +282,7 @@ def destroy(shard: Shard, destination: Destination) -> None:
     forget_delayed(shard, destination)
     forget_all(shard, destination)
     del shard.destinations[destination.address], shard.numbered[destination.number]
+    shard.foreign.pop(destination, None)
     topic_destroyed(shard, destination)
     shard.batch.definitions.append(DestinationDestroyed(destination.number))
 

@@ -201,7 +201,11 @@ def is_known(shard: Shard, destination: Destination, send: Send) -> bool:
 
 
 def turn_away(shard: Shard, send: Send, refusal: Refusal, detail: str) -> None:
-    """Refused if it is persistent; else dropped without a word (Open MQ)."""
+    """Refused if it is persistent; else dropped without a word (Open MQ). What the forwarder brought may be dead."""
+    from .foreign import bury_refused  # what is dead needs room, too: it imports this
+
+    if bury_refused(shard, send, refusal, detail):
+        return
     if send.message.header.reliability >= STORED:
         shard.batch.outputs.append(Refused(send.peer, send.token, refusal, detail))
     else:

@@ -27,6 +27,8 @@ class Open:
     client_id: str = ""
     session: str = ""
     """What the names of its temporary destinations begin with, before a dot; unique for ever. Empty: it makes none."""
+    forwards: bool = False
+    """It is the node's own, and takes messages to other brokers or brings theirs (engine.foreign)."""
 
 
 @dataclass(slots=True)
@@ -165,6 +167,8 @@ class Settle:
     upto: int = 0
     outcome: Outcome = Outcome.ACCEPTED
     token: Any = None
+    comment: str = ""
+    """Of a failure, which those read who find the message dead; empty: what the broker says of it."""
 
 
 @dataclass(slots=True)

@@ -165,7 +165,7 @@ def _copy(shard: Shard, cursor: Cursor, message: Message, outcome: Outcome, comm
     return target
 
 
-def refuse(shard: Shard, address: str, message: Message, refusal: Refusal, sent_at: int) -> None:
+def refuse(shard: Shard, address: str, message: Message, refusal: Refusal, sent_at: int, detail: str = "") -> None:
     """The message could not be sent to this address, and its sender is not there to hear it. That is no matter of the destination's settings."""
     message.accepted_at = sent_at
     shard.dead += 1
@@ -173,16 +173,17 @@ def refuse(shard: Shard, address: str, message: Message, refusal: Refusal, sent_
     wishes = wishes_of(shard, message.header)
     kept, cut = wishes.preserve is not False, _is_cut(shard, wishes)
     target = shard.destinations[DEAD_MESSAGE_QUEUE] if kept else None
+    comment = f"{refusal.value}: {detail}" if detail else refusal.value
     if cut or not kept:
         discard_body(shard, message)
     if target is not None:
         reason = REASONS[Outcome.UNDELIVERABLE]
-        header = _dead_header(shard, address, message, reason, refusal.value, cut=cut, exception=refusal.name)
+        header = _dead_header(shard, address, message, reason, comment, cut=cut, exception=refusal.name)
         place(shard, target, Message(header, b"" if cut else message.body, len(header.octets) if cut else message.size))
         if target.capacity is not None:
             entered(shard, target)
     if _is_told(shard, wishes):
-        _tell(shard, message, address, REASONS[Outcome.UNDELIVERABLE], refusal.value, target)
+        _tell(shard, message, address, REASONS[Outcome.UNDELIVERABLE], comment, target)
 
 
 def expire_found(shard: Shard, cursor: Cursor, message: Message) -> None:

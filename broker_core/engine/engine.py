@@ -207,7 +207,7 @@ def _commit(shard: Shard) -> Commit | None:
 
 # -- peers and links ------------------------------------------------------------------------------------------------------------------
 def _open(shard: Shard, command: c.Open) -> None:
-    shard.peers[command.peer] = Peer(command.peer, command.account, command.client_id, command.session)
+    shard.peers[command.peer] = Peer(command.peer, command.account, command.client_id, command.session, forwards=command.forwards)
 
 
 def _stop(shard: Shard, command: c.Stop) -> None:

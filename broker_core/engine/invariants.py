@@ -42,6 +42,8 @@ def check(engine: Engine) -> None:
     memory += sum(browser.octets for browser in shard.browsing.browsers.values())
     waiting = _waiting(shard)
     owned = 0
+    foreign = [destination for destination in shard.destinations.values() if destination.settings.foreign_link]
+    assert set(shard.foreign) == set(foreign), "the forwarder does not know what is foreign"
     assert shard.aliases.keys().isdisjoint(shard.destinations), "a name is a destination's and an alias's"
     for destination in shard.destinations.values():
         assert shard.numbered.get(destination.number) is destination, f"{destination.address} is not the destination of its number"

@@ -37,6 +37,7 @@ class Peer:
         "browsers",
         "client_id",
         "deserted",
+        "forwards",
         "links",
         "number",
         "pins",
@@ -49,12 +50,14 @@ class Peer:
         "transactions",
     )
 
-    def __init__(self, number: int, account: str, client_id: str, session: str = "") -> None:
+    def __init__(self, number: int, account: str, client_id: str, session: str = "", *, forwards: bool = False) -> None:
         self.number = number
         self.account = account
         self.client_id = client_id
         self.session = session
         """No other peer has it, of no other term either: the names of its temporary destinations begin with it. Empty: it makes none."""
+        self.forwards = forwards
+        """See commands.Open."""
         self.links: dict[int, Link] = {}
         self.browsers: dict[int, Browser] = {}
         self.pins: dict[tuple[int, int], Message] = {}

@@ -66,6 +66,8 @@ def create(shard: Shard, address: str, settings: Settings, *, automatic: bool) -
     shard.watched[destination] = None
     follow_settings(shard, destination)
     follow_limits(shard, destination)
+    if settings.foreign_link:
+        shard.foreign[destination] = None
     if shard.blocked:
         inherit(shard, destination)
     define(shard, destination)

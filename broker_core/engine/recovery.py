@@ -12,6 +12,7 @@ from .dead import ONCE
 from .destination import Destination, Lane
 from .settings import Settings
 from .duplicates import follow_settings, restore, restored
+from .foreign import follow_foreign
 from .effects import Outcome, SubscriptionDefined
 from .engine import Engine
 from .limits import Limits
@@ -204,6 +205,7 @@ def _restore_duplicates(shard: Shard, found: Recovered) -> None:
     for destination in shard.numbered.values():
         follow_settings(shard, destination)
         follow_limits(shard, destination)
+        follow_foreign(shard, destination)
     for number, instants, identifiers in found.duplicates:
         restore(shard, number, instants, identifiers, found.clock_ms)
     restored(shard)

@@ -38,6 +38,7 @@ class Refusal(Enum):
     TRANSACTION_TOO_LARGE = "the transaction holds as much as it may: commit earlier"
     RELIABILITY_EXCEEDED = "the message asks for a higher reliability than the destination's maximum"
     TOO_MANY_CONSUMERS = "the queue has as many consumers, active ones and backups, as it may: one of them must close first"
+    FOREIGN_DESTINATION = "the queue belongs to another broker, to which its messages are forwarded: it can be sent to and browsed, not consumed from"
     TOO_MANY_PRODUCERS = "the destination has as many producers as it may: another connection that has sent to it must close first"
     DESTINATION_FULL = "the destination holds as much as it may: send again when consumers have taken some of it"
     XAER_NOTA = "no branch of this xid is known to this account: it never began, has ended, or ended with its connection before it was prepared"

@@ -10,6 +10,7 @@ from .dead import refuse
 from .destination import Destination
 from .duplicates import is_duplicate, remember
 from .effects import Confirmed, Refused
+from .foreign import bury_refused
 from .message import Message
 from .message_group import recognize
 from .placing import obtain, why_not_create
@@ -27,8 +28,9 @@ def send(shard: Shard, command: Send) -> None:
     if destination is None or destination.state & Direction.PRODUCERS or destination.is_reserved or destination.levels is not None:
         refusal, detail = why_not_send(shard, command)
         if refusal is not None:
-            shard.batch.outputs.append(Refused(command.peer, command.token, refusal, detail))
-            drop(shard, command, refusal)
+            if not bury_refused(shard, command, refusal, detail):
+                shard.batch.outputs.append(Refused(command.peer, command.token, refusal, detail))
+                drop(shard, command, refusal)
             return
         destination = obtain(shard, command.peer, command.address)
         reset(destination, command.message)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import asdict, dataclass, fields
 from typing import Any
 
@@ -58,6 +59,10 @@ class Settings:
     """Of all; one that states more, or none, has this."""
     limit_behavior: str = FLOW_CONTROL
     """When one of the first two is reached."""
+    foreign_link: str = ""
+    """Of a queue: the link over which its messages are forwarded to another broker (engine.foreign); empty: they stay here."""
+    foreign_address: str = ""
+    """What the other broker calls it, in its own way; empty: as here, as in `/queue/orders`."""
 
     def delay_ms(self, failures: int) -> int:
         """The back-off before the delivery that follows the given number of failures, at least 1."""
@@ -71,6 +76,8 @@ class Settings:
 
     def contradiction(self) -> str:
         """A sentence that says which of them do not go together, or nothing."""
+        if self.foreign_address and not self.foreign_link:
+            return "foreign_address is an address at the far end of a link: name the foreign_link, too"
         return contradiction(self)
 
     @property
@@ -101,6 +108,9 @@ class Settings:
             elif name in QUEUES:
                 if sentence := _no_queue(name, value, address):
                     return sentence
+            elif name in TEXTS:
+                if not (isinstance(value, str) and TEXTS[name][0].fullmatch(value) and len(value.encode(errors="replace")) <= NAME_OCTETS_MAX):
+                    return f"{name} must be {TEXTS[name][1]}, or empty"
             elif name in BOUNDS:
                 if sentence := _out_of_bounds(name, value):
                     return sentence
@@ -108,6 +118,8 @@ class Settings:
                 return f"{name} is not a setting; the settings are {', '.join(NAMES)}"
         if is_topic(address) and (names := [name for name in QUEUES_ONLY if name in values and values[name] != getattr(DEFAULTS, name)]):
             return f"{names[0]} is for queues: the subscriptions of a topic are its consumers"
+        if is_reserved(address) and values.get("foreign_link"):
+            return f"foreign_link is for clients' queues: {address} is the broker's own"
         if address == DEAD_MESSAGE_QUEUE and values.get("limit_behavior") in (FLOW_CONTROL, REJECT_NEWEST):
             return "limit_behavior of the dead message queue must be REMOVE_OLDEST or REMOVE_LOW_PRIORITY: what dies is never refused"
         return ""
@@ -157,7 +169,7 @@ BOUNDS: dict[str, tuple[type, float, float]] = {
 OF_A_MESSAGE = ("max_message_octets", "max_producers", "time_to_live_ms", "time_to_live_max_ms")
 NOT_ZERO = frozenset(("max_messages", "max_octets", "max_active_consumers", *OF_A_MESSAGE))
 """Nothing could ever be sent, or consumed."""
-QUEUES_ONLY = ("max_active_consumers", "max_backup_consumers")
+QUEUES_ONLY = ("max_active_consumers", "max_backup_consumers", "foreign_link", "foreign_address")
 CHOICES: dict[str, tuple[str, ...]] = {
     "default_reliability": RELIABILITIES,
     "maximum_reliability": LEVEL_NAMES,
@@ -166,6 +178,13 @@ CHOICES: dict[str, tuple[str, ...]] = {
 """Of every setting that is a word: which it may be."""
 QUEUES = ("dead_queue",)
 """Settings that name a queue."""
+LINK_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}")
+NAME_OCTETS_MAX = 255
+TEXTS: dict[str, tuple[re.Pattern[str], str]] = {
+    "foreign_link": (re.compile(rf"(?:{LINK_NAME.pattern})?"), "the name of a link: 1 to 63 letters, digits, dots, dashes and underscores"),
+    "foreign_address": (re.compile(r"[^\x00-\x1f\x7f-\x9f\ud800-\udfff]*"), f"an address of at most {NAME_OCTETS_MAX} octets, without control characters"),
+}
+"""Settings that are a text: which it may be, as a pattern and in words."""
 DEFAULTS = Settings()
 NAMES = tuple(field.name for field in fields(Settings))
-assert {*BOUNDS, *CHOICES, *QUEUES} == set(NAMES)
+assert {*BOUNDS, *CHOICES, *QUEUES, *TEXTS} == set(NAMES)

@@ -50,7 +50,7 @@ def settle(shard: Shard, command: Settle) -> None:
     if command.outcome is Outcome.ACCEPTED:
         link.octets -= acknowledge(shard, link.subscription, messages)
     else:
-        _give_up_all(shard, link, messages, command.outcome)
+        _give_up_all(shard, link, messages, command.outcome, command.comment)
         if token is not None:
             answer(shard, link.peer, Confirmed(command.peer, token))
     if link.resumes_at != ALWAYS:
@@ -127,7 +127,7 @@ def settle_accepted(shard: Shard) -> None:
     batch.settling = {}
 
 
-def give_up(shard: Shard, subscription: Subscription, message: Message, outcome: Outcome) -> None:
+def give_up(shard: Shard, subscription: Subscription, message: Message, outcome: Outcome, comment: str = "") -> None:
     """The message was delivered and not consumed."""
     shard.effort += GIVE_UP_EFFORT
     cursor = subscription.cursor_of(message)
@@ -135,24 +135,24 @@ def give_up(shard: Shard, subscription: Subscription, message: Message, outcome:
     if outcome is Outcome.RELEASED:
         come_back(shard, cursor, message)
     elif outcome is Outcome.REJECTED:
-        bury(shard, cursor, message, outcome, "the consumer rejected the message")
+        bury(shard, cursor, message, outcome, comment or "the consumer rejected the message")
     else:
-        fail(shard, cursor, message)
+        fail(shard, cursor, message, comment)
     if isinstance(subscription, WildcardSubscription):
         subscription.supply(cursor.subscription)
 
 
-def _give_up_all(shard: Shard, link: Link, messages: list[Message], outcome: Outcome) -> None:
+def _give_up_all(shard: Shard, link: Link, messages: list[Message], outcome: Outcome, comment: str) -> None:
     """One after the other, or portion by portion if there are very many."""
     subscription, batch = link.subscription, shard.batch
     link.octets -= sum([message.size for message in messages])
     if len(messages) == 1:
-        give_up(shard, subscription, messages[0], outcome)
+        give_up(shard, subscription, messages[0], outcome, comment)
         return
     if len(messages) <= batch.returns:
         batch.returns -= len(messages)
         for message in messages:
-            give_up(shard, subscription, message, outcome)
+            give_up(shard, subscription, message, outcome, comment)
         return
     for message in messages:
         cursor = subscription.cursor_of(message)
@@ -166,13 +166,13 @@ def answer(shard: Shard, peer: Peer, output: Output) -> None:
     (peer.answers if peer.returning else shard.batch.outputs).append(output)
 
 
-def fail(shard: Shard, cursor: Cursor, message: Message) -> None:
+def fail(shard: Shard, cursor: Cursor, message: Message, why: str = "") -> None:
     """One failure more: back after its back-off, or dead when the maximum is reached (R9)."""
     settings = cursor.subscription.destination.settings
     message = message.again()
     message.failures += 1
     if 0 <= settings.redelivery_max < message.failures:
-        comment = f"delivery failed {message.failures} times; redelivery maximum {settings.redelivery_max}"
+        comment = f"delivery failed {message.failures} times; redelivery maximum {settings.redelivery_max}{why and '; '}{why}"
         bury(shard, cursor, message, Outcome.UNDELIVERABLE, comment)
         return
     if _is_expired(shard, message):

@@ -209,6 +209,7 @@ class Shard:
         "expiry_page",
         "expiry_read",
         "expiry_upto",
+        "foreign",
         "handing",
         "instance",
         "joined",
@@ -283,6 +284,8 @@ class Shard:
         self.patterns: dict[str, Matches] = {}
         """Of topics, that somebody has subscribed to."""
         self.policies: dict[str, Policy] = {}
+        self.foreign: dict[Destination, None] = {}
+        """Whose messages are forwarded (engine.foreign)."""
         """Settings of what is created from now on, by pattern."""
         self.topic_subscriptions = 0
         self.durables: Counter[str] = Counter()

@@ -14,6 +14,7 @@ from .destination import Destination
 from .dispatch import settle_presettled
 from .effects import Attached, Confirmed, Refused, SubscriptionDestroyed
 from .eligibility import admit, dismiss
+from .foreign import why_not_consume
 from .grouping import disown, disown_ineligible
 from .link import Link, Peer
 from .matching import MEMBER_EFFORT, begin_wildcard, end_wildcard, forget_unused, matches_of, part
@@ -110,6 +111,8 @@ def _why_not_attach(shard: Shard, peer: Peer, command: Attach) -> tuple[Refusal 
         return refusal, address
     if is_topic(address):
         return _why_not_subscribe(shard, peer, command)
+    if (shard.foreign or shard.policies or peer.forwards) and (detail := why_not_consume(shard, peer, command)) is not None:
+        return Refusal.FOREIGN_DESTINATION, detail
     if (detail := _too_many_consumers(shard, command)) is not None:
         return Refusal.TOO_MANY_CONSUMERS, detail
     return _too_much_text(shard, peer, command, None)

@@ -19,6 +19,7 @@ from typing import Any, Protocol
 from broker_core.engine import Engine
 from broker_core.engine.commands import Command, PageLoaded, Request, Send
 from broker_core.engine.effects import Commit, Effects, Output
+from broker_core.engine.foreign import routes
 from broker_core.engine.reads import Read
 from broker_core.engine.transactions import places
 from broker_core.store import SpaceExhausted, Store
@@ -219,6 +220,10 @@ class Host:
         await asyncio.wait({flushed, self._failed}, return_when=asyncio.FIRST_COMPLETED)
         if not flushed.done():
             self._failed.result()
+
+    def foreign_routes(self) -> dict[str, tuple[str, str]]:
+        """See engine.foreign."""
+        return routes(self._engine.shard)
 
     def gauges(self) -> dict[str, int]:
         return {**gauges(self._engine.shard), "sends_waiting_for_space": len(self._held)}

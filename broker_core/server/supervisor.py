@@ -18,6 +18,7 @@ from broker_core.engine import Limits, recover
 from broker_core.engine.commands import Control
 from broker_core.engine.settings import Settings
 from broker_core.engine.effects import Effects
+from broker_core.foreign.definition import ForeignLink, problem
 from broker_core.scram import Verifier
 from broker_core.engine.levels import LevelMapping
 from broker_core.stomp.mapping import decode
@@ -28,6 +29,7 @@ from broker_core.store.postgres import PostgresStore
 
 from .auth import Account, Accounts
 from .clock import Clock, believable
+from .forwarding import Forwarding
 from .host import Host
 from .inbox import Inbox
 from .listening import Node
@@ -132,6 +134,8 @@ class _Term:
         self._operators = operators
         self._metrics = Metrics()
         self._asked: set[int] = set()
+        self._unusable: dict[str, None] = {}
+        """Foreign links that cannot be."""
         self._started_at = time.time()
 
     async def serve(self, stop: asyncio.Event, ready: Callable[[], None]) -> None:
@@ -150,7 +154,9 @@ class _Term:
         self._node = Node(config, self._host, self._store, clock, accounts, self._metrics, server_name, found.instance, found.epoch, sessions)
         running = asyncio.create_task(self._host.run(), name="host")
         inbox = Inbox(self._store, self._host)
-        beside = (self._watch_lease(), self._tell_status(), self._take_requests(), self._measure_lag(), self._watch_accounts(accounts), inbox.run())
+        self._forwarding = Forwarding(self._node, self._foreign_links)
+        carrying = (inbox.run(), self._forwarding.run())
+        beside = (self._watch_lease(), self._tell_status(), self._take_requests(), self._measure_lag(), self._watch_accounts(accounts), *carrying)
         tasks = [running, *(asyncio.create_task(work) for work in beside)]
         if config.database_octets_max:
             tasks.append(asyncio.create_task(self._ask_size()))
@@ -175,6 +181,7 @@ class _Term:
     async def _drain(self, running: asyncio.Task[None]) -> None:
         """Planned shutdown: no new connections; what was taken in is committed and answered; then everyone is told and closed."""
         log.info("Draining %d connections", self._metrics.connections)
+        await self._forwarding.close()
         self._node.quiesce()
         await self._host.flushed()
         await self._node.close("the broker is shutting down; connect again later")
@@ -200,6 +207,7 @@ class _Term:
                 "space_free_octets": self._space.free_octets,
                 "space_database_octets": self._space.database_octets,
                 **self._host.gauges(),
+                **self._forwarding.metrics(),
             }
             listeners = self._node.listeners
             try:
@@ -241,6 +249,20 @@ class _Term:
             except psycopg.Error as error:
                 log.warning("Changes of accounts are not heard of until there is a connection again: %s", error)
             await asyncio.sleep(STATUS_SECONDS)
+
+    async def _foreign_links(self) -> list[ForeignLink]:
+        """Those that can be. What else is in the table nobody made by the console."""
+        found = []
+        for row in await self._operators.foreign_links():
+            name, values = row["name"], {**row["attributes"], "passcode": row["passcode"]}
+            if wrong := problem(name, values):
+                if name not in self._unusable:
+                    log.warning("The foreign link %r is left alone: %s", name[:80], wrong)
+                self._unusable[name] = None
+            else:
+                self._unusable.pop(name, None)
+                found.append(ForeignLink(name, **values))
+        return found
 
     async def _trim_ledger(self) -> None:
         """Ledger segments beyond age or size go (R26)."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import Enum
 from itertools import islice
 
-from broker_core.engine.commands import Begin, Command, End, Open, PeerLost, Request, Send, Sync, Transacted
+from broker_core.engine.commands import Begin, Command, End, Open, PeerLost, Request, Send, Settle, Sync, Transacted
 from broker_core.engine.effects import Attached, Browsed, Confirmed, Delivered, Detached, Outcome, Output, Refused
 from broker_core.engine.levels import UNMAPPED, LevelMapping
 from broker_core.engine.message import Header, Message
@@ -76,6 +76,8 @@ class Connection:
         """What was parsed last took about so long, in microseconds, beside what every frame takes."""
         self.listening = True
         """To be set False while the listener does not read for reasons of its own: the peer's silence is then not counted."""
+        self.forwards = False
+        """See engine.commands.Open; to be set before the login."""
         self._peer = peer
         self._limits = limits
         self._memory = memory
@@ -174,7 +176,7 @@ class Connection:
         if self._memory is not None and not handshake.client_id and handshake.mapping == UNMAPPED:  # what is prepared says both
             self._parser.share(self._memory)
         self._parser.expect(CONNECTED_COMMANDS, "is not a command that a client may send now")
-        return [Open(self._peer, account, handshake.client_id, session), *self._read(handshake.take_early())]
+        return [Open(self._peer, account, handshake.client_id, session, self.forwards), *self._read(handshake.take_early())]
 
     def reject(self, sentence: str) -> None:
         """Turn the client away: ERROR is queued."""
@@ -332,6 +334,8 @@ class Connection:
                 commands += self._subscriptions.unsubscribe(headers, wire)
             elif command in ("ACK", "NACK"):
                 self._subscriptions.settle(command, headers, token, commands)
+                if self.forwards and "comment" in headers and commands and isinstance(commands[-1], Settle):
+                    commands[-1].comment = headers["comment"]
                 self.effort += self._subscriptions.effort
                 self._subscriptions.effort = 0
             elif command == "DISCONNECT":

@@ -57,6 +57,8 @@ class Parser:
         """Octets of the body under way; at the end of a large one, its length, until the next event."""
         self.exhausted = True
         """All that was received has been looked at: nobody closed the generator before its end."""
+        self.part_of: Section | None = None
+        """While a PART is given: what it is the body of."""
         self._limits = limits
         self._large = min(limits.large_body_octets, limits.body_octets_max)
         self._sections = Sections(limits, commands, prepare)
@@ -241,6 +243,7 @@ class Parser:
         ready = self._ready
         large = self._large
         if self._length > large or self.body_octets > large:
+            self.part_of = section
             while len(self._body) > large or (ended and self._body):
                 ready.append((PART, None, bytes(self._body[: limits.part_octets_max])))
                 del self._body[: limits.part_octets_max]

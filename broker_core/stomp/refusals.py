@@ -36,6 +36,7 @@ REFUSALS: dict[Refusal, str] = {
     Refusal.TRANSACTION_TOO_LARGE: "transaction too large",
     Refusal.RELIABILITY_EXCEEDED: "reliability too high",
     Refusal.TOO_MANY_CONSUMERS: "too many consumers",
+    Refusal.FOREIGN_DESTINATION: "foreign destination",
     Refusal.TOO_MANY_PRODUCERS: "too many producers",
     Refusal.DESTINATION_FULL: "destination full",
     **{refusal: refusal.name for refusal in Refusal if refusal.name.startswith(("XA_", "XAER_"))},

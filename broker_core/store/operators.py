@@ -53,6 +53,9 @@ FROM surety.account WHERE name = %s
 _ADMINISTERED = """
 SELECT jsonb_build_object('name', name, 'kind', kind, 'attributes', attributes, 'read_only', read_only) FROM surety.administered WHERE name = %s
 """
+_FOREIGN_LINKS = """
+SELECT jsonb_build_object('name', name, 'attributes', attributes, 'passcode', passcode) FROM surety.foreign_link ORDER BY name LIMIT 1000
+"""
 _FORGET_NODES = "DELETE FROM surety.node_status WHERE shard = %s AND at < clock_timestamp() - interval '1 minute'"
 _RETIRE = "DELETE FROM surety.node_status WHERE shard = %s AND node = %s"
 
@@ -110,6 +113,10 @@ class OperatorTables:
             return None
         rows = await self._execute(_ADMINISTERED, [name])
         return rows[0][0] if rows else None
+
+    async def foreign_links(self) -> list[dict[str, Any]]:
+        """Links to other brokers: name, attributes, passcode. At most 1,000."""
+        return [row[0] for row in await self._execute(_FOREIGN_LINKS, [])]
 
     async def account_changes(self) -> AsyncGenerator[str | None, None]:
         """Names of accounts that were disabled, deleted or given another password, as it happens; None first: what happened before was not heard.

@@ -4,7 +4,7 @@ from typing import Any
 
 from django import forms
 
-from broker_core.control import CHOICES, NAMES, QUEUES, SETTINGS
+from broker_core.control import CHOICES, NAMES, QUEUES, SETTINGS, TEXTS
 
 WORDS = {
     "redelivery_max": ("Redeliveries at most", "Of a message that fails; one failure more and it is dead. 0: the first kills it; -1: never."),
@@ -32,6 +32,8 @@ WORDS = {
     "max_producers": ("Producers at most", "Connections that have sent to it and are open. -1: unlimited."),
     "time_to_live_ms": ("Time to live (ms)", "Of messages that state none. -1: for ever."),
     "time_to_live_max_ms": ("Time to live at most (ms)", "Of all, whatever they state. -1: unlimited."),
+    "foreign_link": ("Forwarded over link", "To another broker; nobody consumes here. Empty: it is not forwarded."),
+    "foreign_address": ("Its address there", "As the other broker calls it; empty: as here."),
     "limit_behavior": ("When it is full", "FLOW_CONTROL lets producers wait, REJECT_NEWEST refuses what comes, the others remove messages."),
 }
 _FIELDS = {int: forms.IntegerField, float: forms.FloatField, bool: forms.BooleanField}
@@ -46,7 +48,7 @@ class SettingsForm(forms.Form):
             if name in CHOICES:
                 self.fields[name] = forms.ChoiceField(choices=[(choice, choice) for choice in CHOICES[name]], **shown)
                 continue
-            if name in QUEUES:
+            if name in QUEUES or name in TEXTS:
                 self.fields[name] = forms.CharField(required=False, empty_value="", **shown)
                 continue
             kind, low, high = SETTINGS[name]

@@ -54,6 +54,11 @@ NODE = {
     "space_free_octets": "Free space on the database's disk.",
     "space_database_octets": "Size of the database, if SURETY_DATABASE_OCTETS_MAX limits it.",
     "space_low": "1 while producers wait for disk space.",
+    "foreign_links": "Links to other brokers, each direction for itself.",
+    "foreign_links_connected": "Those of them that are connected.",
+    "foreign_messages_forwarded_total": "Messages that other brokers have confirmed.",
+    "foreign_messages_taken_total": "Messages taken from other brokers.",
+    "foreign_queues_without_link": "Names of links over which queues are to be forwarded, and that nobody has defined.",
     "prepared_branches": "Branches of distributed transactions that are prepared and wait for their outcome.",
     "prepared_octets": "What they keep in the node's memory.",
     "temporary_destinations": "Temporary destinations, of all connections.",
@@ -102,7 +107,17 @@ def _of_node(status: NodeStatus) -> list[Family]:
     up = Family("surety_listener_up", "gauge", "1 if the listener is open.")
     for listener in health.listeners(status):
         up.add(int(listener.up), listener=listener.name)
-    return [*families, up, *_told_by_node(status.metrics)]
+    return [*families, up, *_of_links(status.metrics), *_told_by_node(status.metrics)]
+
+
+def _of_links(told: dict[str, Any]) -> list[Family]:
+    up = Family("surety_foreign_link_up", "gauge", "1 if the link to another broker is connected.")
+    messages = Family("surety_foreign_link_messages_total", "counter", "Messages that it has carried since the node took the lease.")
+    for each in told.get("foreign") or ():
+        labels = {"link": each["link"], "direction": each["direction"]}
+        up.add(int(each["state"] == "connected"), **labels)
+        messages.add(each["messages"], **labels)
+    return [up, messages]
 
 
 def _told_by_node(told: dict[str, Any]) -> list[Family]:

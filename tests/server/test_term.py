@@ -40,6 +40,7 @@ class Operators:
         self.statuses: list[dict[str, Any]] = []
         self.retired: list[str] = []
         self.listed: dict[int, str] = {}
+        self.links: list[dict[str, Any]] = []
         self.full = self.deaf = 0
         self.changes: asyncio.Queue[str] = asyncio.Queue()
 
@@ -69,6 +70,9 @@ class Operators:
                 self.deaf -= 1
                 raise psycopg.OperationalError("the connection is lost, by choice")
             yield await self.changes.get()
+
+    async def foreign_links(self) -> list[dict[str, Any]]:
+        return self.links
 
     async def data_folder(self) -> str:
         return ""
@@ -424,3 +428,20 @@ def test_temporary_destinations_are_listed_as_long_as_they_are_there(run: Run, m
         await term.end()
 
     run(story())
+
+
+def test_a_link_that_cannot_be_is_left_alone_and_told_of_once(run: Run, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
+    """Whoever writes the table by hand does not end the node."""
+
+    async def story() -> None:
+        term = Term(monkeypatch)
+        term.operators.links = [{"name": "far", "attributes": {"port": 0, "host": "h"}, "passcode": "s3cret"}]
+        await term.start()
+        await asyncio.sleep(3 * supervisor.STATUS_SECONDS)
+        assert term.operators.statuses[-1]["foreign"] == []
+        await term.end()
+
+    run(story())
+    told = [record.getMessage() for record in caplog.records if "far" in record.getMessage()]
+    assert told == ["The foreign link 'far' is left alone: port must be a port, 1 to 65535"]
+    assert "s3cret" not in caplog.text

@@ -96,6 +96,18 @@ def test_administered_objects_are_told_by_name(dsn: str) -> None:
     asyncio.run(story())
 
 
+def test_links_are_told_with_their_passcodes_in_order_of_names(dsn: str) -> None:
+    async def work() -> None:
+        operators = OperatorTables(dsn)
+        tell(dsn, """INSERT INTO surety.foreign_link (name, attributes, passcode) VALUES ('b', '{"host": "x"}', 's'), ('a', '{}', DEFAULT)""")
+        assert await operators.foreign_links() == [
+            {"name": "a", "attributes": {}, "passcode": ""}, {"name": "b", "attributes": {"host": "x"}, "passcode": "s"},
+        ]  # fmt: skip
+        await operators.close()
+
+    asyncio.run(work())
+
+
 def test_a_node_that_retires_is_listed_no_longer(dsn: str) -> None:
     async def story() -> None:
         operators = OperatorTables(dsn)

@@ -61,22 +61,23 @@ INWARD = {
     "engine": {"engine"},
     "stomp": {"stomp", "engine"},
     "amqp": {"amqp", "engine"},
+    "foreign": {"foreign", "stomp", "engine"},
     "scram": set(),
     "config": set(),
     "transport": {"config"},
     "administered": {"engine"},
     "control": {"engine", "scram"},
     "store": {"store", "engine"},
-    "server": {"server", "engine", "stomp", "amqp", "store", "config", "scram"},
+    "server": {"server", "engine", "stomp", "amqp", "foreign", "store", "config", "scram"},
     "client": {"client", "stomp", "engine"},
     "client.aio": {"client.aio", "client"},
     "worker": {"server", "config", "transport"},
-    "console": {"administered", "config", "control", "transport"},
+    "console": {"administered", "config", "control", "foreign", "transport"},
 }
 """Which rooms of broker_core each room may import. Nothing imports console but itself."""
 EXCEPTIONS = {(f"console/management/commands/{command}.py", "store") for command in ("migrate", "restore")}
 """`manage.py migrate` brings the broker's tables up to date, `restore` asks which of its steps are known; nothing else of the console touches the store."""
-PURE = ("engine", "stomp", "amqp")
+PURE = ("engine", "stomp", "amqp", "foreign")
 PURE_PLACES = (
     *(f"broker_core/{room}/" for room in PURE),
     "broker_core/client/machine/",

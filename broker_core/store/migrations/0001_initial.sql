@@ -392,6 +392,15 @@ CREATE TABLE surety.administered (
     created_at timestamptz NOT NULL DEFAULT clock_timestamp()
 );
 
+-- Links to other brokers. `attributes`: see broker_core.foreign.definition. The passcode is for another broker, which wants it as it is, so it cannot be
+-- a verifier; it is in a column of its own, which nothing lists.
+CREATE TABLE surety.foreign_link (
+    name text PRIMARY KEY,
+    attributes jsonb NOT NULL,
+    passcode text NOT NULL DEFAULT '',
+    created_at timestamptz NOT NULL DEFAULT clock_timestamp()
+);
+
 -- What the node tells about itself once a second, for whoever asks by SQL. A row older than a few seconds means: unknown.
 CREATE TABLE surety.destination_statistics (
     shard int2,
