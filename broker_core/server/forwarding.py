@@ -16,12 +16,12 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any, cast
 
+from broker_core.engine.levels import LevelMapping
 from broker_core.foreign.carrier import Carrier
 from broker_core.foreign.definition import SURETY, ForeignLink
 from broker_core.foreign.end import CONNECT_MS_MAX, Access, End
 from broker_core.foreign.retrying import STEADY_MS, BackOff
 from broker_core.stomp.connection import Event
-from broker_core.stomp.levels import LevelMapping
 from broker_core.stomp.login import Login
 
 from .listening import Node
