@@ -12,6 +12,7 @@ from .duplicates import follow_settings
 from .effects import DestinationDefined, Outcome
 from .keeping import spill
 from .matching import topic_created, would_join
+from .memory import VOLATILE_SHARE
 from .message import VOLATILE, Message, Reliability
 from .policy import settings_for
 from .refusal import Refusal
@@ -22,8 +23,6 @@ from .subscription import Subscription
 from .temporary import make, why_not_make
 
 CREATE_EFFORT = 20
-VOLATILE_SHARE = 0.75
-"""Of the memory for bodies; the rest stays free for pages, so that a flood of volatile messages does not slow stored ones."""
 
 
 def why_not_create(shard: Shard, peer: int, address: str) -> Refusal | None:

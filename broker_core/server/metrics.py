@@ -6,6 +6,7 @@ from bisect import bisect_left
 from typing import Any
 
 from broker_core.engine.effects import Commit
+from broker_core.engine.memory import memory_level
 from broker_core.engine.shard import Shard
 
 COMMIT_SECONDS = (0.0005, 0.001, 0.002, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1.0, 5.0)
@@ -61,6 +62,8 @@ def gauges(shard: Shard) -> dict[str, int]:
         "prepared_octets": shard.branches.octets,
         "links": len(shard.links),
         "body_memory_octets": shard.memory,
+        "body_memory_octets_max": shard.limits.memory_octets,
+        "memory_level": int(memory_level(shard)),
         "segments": len(shard.segments.closed) + 1,
         "accepted_total": shard.accepted,
         "settled_total": shard.settled,

@@ -33,6 +33,7 @@ from .forwarding import Forwarding
 from .host import Host
 from .inbox import Inbox
 from .listening import Node
+from .memory_watch import MemoryWatch
 from .metrics import Metrics
 from .sessions import Sessions
 from .space import Space
@@ -197,16 +198,18 @@ class _Term:
         raise error
 
     async def _tell_status(self) -> None:
-        forgotten = False
+        forgotten, memory = False, MemoryWatch()
         while True:
             self._space.look()
             self._node.bound_unsettled()
+            gauges = self._host.gauges()
+            memory.look(gauges["memory_level"], gauges["body_memory_octets"], gauges["body_memory_octets_max"])
             metrics = self._metrics.as_dict() | {
                 "space_low": self._space.low,
                 "space_reason": self._space.reason,
                 "space_free_octets": self._space.free_octets,
                 "space_database_octets": self._space.database_octets,
-                **self._host.gauges(),
+                **gauges,
                 **self._forwarding.metrics(),
             }
             listeners = self._node.listeners

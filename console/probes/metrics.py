@@ -38,6 +38,8 @@ COUNTERS = {
 OLDEST = ("oldest_message_age_seconds", "Age of the oldest message.")
 NODE = {
     "body_memory_octets": "Message bodies kept in memory.",
+    "body_memory_octets_max": "SURETY_BODY_MEMORY_OCTETS_MAX.",
+    "memory_level": "How full that memory is: 0 green, 1 yellow, 2 orange, 3 red.",
     "commits_total": "Group commits since the node took the lease.",
     "connections": "Connections of clients.",
     "connections_total": "Connections taken since the node took the lease.",

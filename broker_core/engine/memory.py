@@ -1,0 +1,30 @@
+"""How full the memory for messages is, in four levels with the names of Open MQ's, and what is done at each."""
+
+from __future__ import annotations
+
+from enum import IntEnum
+
+from .shard import Shard
+
+VOLATILE_SHARE = 0.75
+"""Of the memory for bodies; the rest stays free for pages, so that a flood of volatile messages does not slow stored ones."""
+
+
+class MemoryLevel(IntEnum):
+    GREEN = 0
+    """Whatever comes is kept at hand, as far as windows allow."""
+    YELLOW = 1
+    """Volatile messages that come go to disk, and best effort is dropped (placing.py)."""
+    ORANGE = 2
+    """There is room for less than a page: pages are small, and what idle consumers have ahead is forgotten (paging.py)."""
+    RED = 3
+    """Nothing more is kept at hand or read ahead: who has nothing reads small pages, one after the other."""
+
+
+def memory_level(shard: Shard) -> MemoryLevel:
+    memory, limits = shard.memory, shard.limits
+    if memory >= limits.memory_octets:
+        return MemoryLevel.RED
+    if memory + limits.page_octets > limits.memory_octets:
+        return MemoryLevel.ORANGE
+    return MemoryLevel.YELLOW if memory >= limits.memory_octets * VOLATILE_SHARE else MemoryLevel.GREEN
