@@ -51,6 +51,29 @@ def test_the_decision_table(mode: AcknowledgeMode, destination: Queue | Topic, o
     assert acks_by_message(broker, mode, destination, 130) == said
 
 
+TENS = [(number, [f"ACK 2.{number}"]) for number in range(10, 131, 10)]
+HALVES = [(50, ["BEGIN 1t1", "ACK 2.50 in 1t1"]), (100, ["ACK 2.100 in 1t1"])]
+
+
+@pytest.mark.parametrize("profile", ["sun", "websphere"])
+@pytest.mark.parametrize(
+    ("mode", "destination", "optimized", "said"),
+    [
+        (AUTO, QUEUE, False, each(130, "?")), (AUTO, TOPIC, False, each(130, "?")),
+        (AUTO, QUEUE, True, [(65, ["ACK 2.65"]), (130, ["ACK 2.130"])]), (AUTO, TOPIC, True, [(65, ["ACK 2.65"]), (130, ["ACK 2.130"])]),
+        (DUPS_OK, QUEUE, False, TENS), (DUPS_OK, TOPIC, False, TENS),
+        (DUPS_OK, QUEUE, True, [(65, ["ACK 2.65"]), (130, ["ACK 2.130"])]), (DUPS_OK, TOPIC, True, TENS),
+        *((NO_ACKNOWLEDGE, destination, optimized, []) for destination in (QUEUE, TOPIC) for optimized in (False, True)),
+        *((TRANSACTED, destination, optimized, HALVES) for destination in (QUEUE, TOPIC) for optimized in (False, True)),
+    ],
+)  # fmt: skip
+def test_the_decision_table_of_the_other_profiles(
+    profile: str, mode: AcknowledgeMode, destination: Queue | Topic, optimized: bool, said: list[tuple[int, list[str]]]
+) -> None:
+    broker = Broker(**(PROFILES[Profile(profile)] | {"consumer_flow_limit": 100}), optimize_acknowledge=optimized)
+    assert acks_by_message(broker, mode, destination, 130) == said
+
+
 @pytest.mark.parametrize("optimized", [False, True])
 @pytest.mark.parametrize("destination", [QUEUE, TOPIC])
 def test_client_mode_says_one_cumulative_acknowledgement_when_asked_whatever_else_is_set(destination: Queue | Topic, optimized: bool) -> None:
