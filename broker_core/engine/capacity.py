@@ -124,13 +124,21 @@ def follow_limits(shard: Shard, destination: Destination) -> None:
 
 def why_never(shard: Shard, destination: Destination, send: Send) -> tuple[Refusal | None, str]:
     """Why this message of this peer's may not be there, however much room there is."""
-    settings, size = destination.settings, send.message.size
-    for name, most in (("max_message_octets", settings.max_message_octets), ("max_octets", settings.max_octets)):
-        if UNLIMITED < most < size:
-            return Refusal.MESSAGE_TOO_LARGE, f"it has {size} octets, {name} of {destination.address} is {most}"
+    settings = destination.settings
+    if detail := too_large(destination, send.message.size):
+        return Refusal.MESSAGE_TOO_LARGE, detail
     if settings.max_producers != UNLIMITED and not _is_producer(shard, destination, send.peer):
         return Refusal.TOO_MANY_PRODUCERS, f"max_producers of {destination.address} is {settings.max_producers}"
     return None, ""
+
+
+def too_large(destination: Destination, size: int) -> str:
+    """Which limit a message of so many octets is beyond, alone; empty: none."""
+    settings = destination.settings
+    for name, most in (("max_message_octets", settings.max_message_octets), ("max_octets", settings.max_octets)):
+        if UNLIMITED < most < size:
+            return f"it has {size} octets, {name} of {destination.address} is {most}"
+    return ""
 
 
 def _is_producer(shard: Shard, destination: Destination, number: int) -> bool:
@@ -177,16 +185,17 @@ def admit(shard: Shard, destination: Destination, send: Send) -> bool:
     settings = destination.settings
     if not (settings.bounds_depth or capacity.waiting) or message.header.delay or is_known(shard, destination, send):
         return True
-    if settings.limit_behavior in REMOVING:
+    peer = shard.peers.get(send.peer)
+    removes = settings.limit_behavior in REMOVING or not settings.bounds_depth
+    holds = peer is not None and shard.waiting_octets + octets_of(send) <= shard.limits.waiting_octets
+    if removes and not (capacity.waiting and holds):
         if not capacity.take(shard, destination, 1, message.size):
             shard.overfull[destination] = None
         return True
     if not capacity.waiting and capacity.take(shard, destination, 1, message.size):
         return True
-    peer = shard.peers.get(send.peer)
-    holds = settings.limit_behavior == FLOW_CONTROL and shard.waiting_octets + octets_of(send) <= shard.limits.waiting_octets
-    if holds and send.token is not None and peer is not None:
-        wait(shard, destination, peer, send)
+    if holds and peer is not None and (removes or (settings.limit_behavior == FLOW_CONTROL and send.token is not None)):
+        wait(shard, destination, peer, send)  # where there is always room, until what waited before has come in
         return False
     turn_away(shard, send, Refusal.DESTINATION_FULL, fullness(destination))
     return False

@@ -120,6 +120,8 @@ def _dead_queue(shard: Shard, origin: Destination) -> Destination:
     """Where its dead messages go; made when the first one dies."""
     address = target_of(shard, origin.settings.dead_queue or DEAD_MESSAGE_QUEUE)
     known = shard.destinations.get(address)
+    if known is origin:  # by an alias or a policy that came later: what it has lost is not to come back to it
+        return shard.destinations[DEAD_MESSAGE_QUEUE]
     if known is not None:
         return known
     if len(shard.destinations) >= shard.limits.destinations_max:

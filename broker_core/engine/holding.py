@@ -5,13 +5,17 @@ from __future__ import annotations
 
 from collections import deque
 
-from .capacity import Capacity, Inherited, Withheld, bound_life, entered, follow_limits, turn_away, waiter, waits_no_more, why_never
+from .capacity import (
+    Capacity, Inherited, Withheld, bound_life, entered, follow_limits, may_be_removed, too_large, turn_away, waiter, waits_no_more, why_never
+)  # fmt: skip
 from .commands import Direction, Send
 from .destination import Destination
 from .effects import Confirmed, Refused
 from .link import Peer
 from .placing import obtain
 from .sending import accept, drop, reset, send, why_not_send
+from .refusal import Refusal
+from .settings import REMOVING
 from .settlement import answer
 from .shard import Shard
 
@@ -40,16 +44,23 @@ def _capacity(destination: Destination) -> Capacity:
     return destination.capacity
 
 
+def _is_there(shard: Shard, destination: Destination) -> bool:
+    """It was not destroyed."""
+    return shard.numbered.get(destination.number) is destination
+
+
 def _is_open(shard: Shard, destination: Destination) -> bool:
-    return not destination.state & Direction.PRODUCERS
+    return not (destination.state & Direction.PRODUCERS and _is_there(shard, destination))
 
 
 def _fits(shard: Shard, destination: Destination, capacity: Capacity) -> bool:
-    """What has waited longest fits in, if anything waits."""
-    if not capacity.waiting or shard.numbered.get(destination.number) is not destination:
+    """What has waited longest fits in, if anything waits; or it need not wait, as the limits are others by now."""
+    if not capacity.waiting or not _is_there(shard, destination) or destination.settings.limit_behavior in REMOVING:
         return bool(capacity.waiting)
     what = capacity.waiting[0]
     messages, octets = (1, what.message.size) if isinstance(what, Send) else (0, 0)
+    if too_large(destination, octets):
+        return True  # there will never be room for it: it is refused
     if capacity.take(shard, destination, messages, octets):
         capacity.messages += messages
         capacity.octets += octets
@@ -73,10 +84,9 @@ def _let_in(shard: Shard, destination: Destination, steps: int) -> int:
             what.left -= 1
             if not what.left:
                 shard.batch.outputs.append(what.answer)
-        elif shard.numbered.get(destination.number) is not destination:
+        elif not _is_there(shard, destination):
             send(shard, what)  # it was destroyed meanwhile, and none of its name may be made
         else:
-            capacity.take(shard, destination, 1, what.message.size)
             _enter(shard, destination, what)
         _answer_syncs(shard, peer)
     if not capacity.waiting:
@@ -87,7 +97,7 @@ def _let_in(shard: Shard, destination: Destination, steps: int) -> int:
 
 def _successor(shard: Shard, destination: Destination, what: Send | Withheld) -> Destination:
     """Of one that was destroyed: another one of its name, if what has waited longest may make it; it has inherited what waits. Else the same."""
-    if shard.numbered.get(destination.number) is destination or not isinstance(what, Send):
+    if _is_there(shard, destination) or not isinstance(what, Send):
         return destination
     if what.address in shard.destinations or why_not_send(shard, what)[0] is not None:
         return destination
@@ -109,8 +119,14 @@ def _enter(shard: Shard, destination: Destination, what: Send) -> None:
             turn_away(shard, what, refusal, detail)
             return
         bound_life(destination, what.message, shard.now)
+    elif detail := too_large(destination, what.message.size):
+        turn_away(shard, what, Refusal.MESSAGE_TOO_LARGE, detail)
+        return
+    if not _capacity(destination).take(shard, destination, 1, what.message.size):
+        may_be_removed(shard, destination)
     accept(shard, destination, what.message, shard.now)
-    shard.batch.outputs.append(Confirmed(what.peer, what.token))
+    if what.token is not None:
+        shard.batch.outputs.append(Confirmed(what.peer, what.token))
 
 
 def _answer_syncs(shard: Shard, peer: Peer) -> None:

@@ -87,3 +87,20 @@ def test_an_alias_stands_for_the_queue_that_it_names() -> None:
     kill(bench, "a")
     assert OWN not in bench.engine.shard.destinations
     assert bench.depth("queue/all.dead") == 1
+
+
+def test_what_an_alias_has_lead_back_to_where_it_died_is_in_the_queue_of_all() -> None:
+    bench = Bench()
+    bench.control("create", QUEUE, dead_queue=OWN, max_messages=2, limit_behavior="REMOVE_OLDEST")
+    bench.control("create_alias", OWN, target=QUEUE)
+    bench.send("a", "b", "c")
+    bench.flush()
+    assert (bench.depth(), bench.depth(DEAD)) == (2, 1)
+    assert bench.attach() == ["b", "c"]
+
+
+def test_what_a_policy_has_die_in_the_queue_of_the_dead_itself_is_in_the_queue_of_all() -> None:
+    bench = Bench()
+    bench.control("set_policy", "queue/**", dead_queue=OWN, redelivery_max=0)
+    kill(bench, "a", address=OWN)
+    assert (bench.depth(OWN), bench.depth(DEAD)) == (0, 1)
