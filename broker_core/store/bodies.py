@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Sequence
 from typing import Any, LiteralString
 
@@ -33,18 +34,24 @@ class Bodies:
 
         The chunks need no flush of their own: they are before the commit that names them in the write-ahead log, whose flush covers them.
         """
-        body = await self._number()
+        numbering = asyncio.ensure_future(self._number())
         try:
+            body = await asyncio.shield(numbering)
             size = count = 0
             async for octets in _rechunked(chunks):
                 await self._execute(QUERIES["body_chunk_add"], {"shard": self._shard, "body": body, "chunk": count, "octets": octets})
                 size, count = size + len(octets), count + 1
             await self._execute(QUERIES["body_finish"], {"shard": self._shard, "body": body, "size": size})
         except BaseException:
-            if not self._connection.broken:
-                await self.remove([body])
+            await uninterrupted(self._give_up(numbering))
             raise
         return body
+
+    async def _give_up(self, numbering: asyncio.Future[int]) -> None:
+        """Nothing stays of the body whose number is known, or will be: its row may be on its way into the database still."""
+        (body,) = await asyncio.gather(numbering, return_exceptions=True)
+        if isinstance(body, int) and not self._connection.broken:
+            await remove_bodies(self._connection, self._shard, [body])
 
     async def read(self, body: int) -> AsyncIterator[bytes]:
         """The body's chunks, in order. Raises BodyMissing, psycopg.Error."""

@@ -210,3 +210,26 @@ async def test_rows_of_one_lane_lie_together_where_a_commit_brings_many_of_sever
     await store.commit(commit(2, few))
     found = [priority for (priority,) in rig.query("SELECT priority FROM surety.message_0_1 ORDER BY ctid")]
     assert found == [4] * 40 + [9] * 40 + [9, 4], "few rows stay in the order in which they came"
+
+
+@pytest.mark.parametrize("turns", [1, 3, 9])
+async def test_nothing_stays_of_a_body_whose_sender_has_gone_however_early(rig: PostgresRig, turns: int) -> None:
+    async def endless() -> AsyncIterator[bytes]:
+        while True:
+            yield b"x" * 1_000_000
+
+    store = await rig.open()
+    await store.recover()
+    writing = asyncio.create_task(store.write_body(endless()))
+    for _ in range(turns):
+        await asyncio.sleep(0)
+    writing.cancel()
+    await asyncio.wait([writing])
+    await store.write_body(_nothing())
+    assert writing.cancelled()
+    assert rig.query("SELECT 1 FROM surety.body WHERE size IS NULL") == rig.query("SELECT 1 FROM surety.body_chunk") == []
+
+
+async def _nothing() -> AsyncIterator[bytes]:
+    for _ in ():
+        yield b""
