@@ -32,7 +32,7 @@ def branch_frame(peer: int, command: str, headers: dict[str, str], token: Receip
     """What BEGIN, COMMIT or ABORT with header xid asks for. Raises Malformed."""
     xid = _xid(headers)
     if command == "BEGIN":
-        name = on_wire(headers.get("transaction", xid), version)
+        name = on_wire(headers.get("transaction", headers["xid"]), version)  # as it is written: so the frames of its work write it
         if not name:
             raise Malformed("BEGIN has an empty header transaction")
         again = _one_of(headers, "flag", AGAIN) if "flag" in headers else None

@@ -33,6 +33,7 @@ UNKNOWN_BEFORE_17 = b"SET transaction_timeout = 0;"
 NOT_EMPTY = """
 SELECT EXISTS (SELECT FROM surety.destination WHERE address <> 'queue/mq.sys.dmq' AND destroyed_at IS NULL)
     OR EXISTS (SELECT FROM surety.alias) OR EXISTS (SELECT FROM surety.lane) OR EXISTS (SELECT FROM surety.scheduled) OR EXISTS (SELECT FROM surety.inbox)
+    OR EXISTS (SELECT FROM surety.prepared) OR EXISTS (SELECT FROM surety.policy) OR EXISTS (SELECT FROM surety.administered)
 """
 
 
@@ -81,7 +82,7 @@ def _check(cursor: CursorWrapper, *, replace: bool) -> None:
         raise CannotStart("A node holds the lease of this database: stop all nodes first.")
     cursor.execute(NOT_EMPTY)
     if cursor.fetchone()[0] and not replace:
-        raise CannotStart("The broker of this database has destinations or messages: --replace throws them away for those of the backup.")
+        raise CannotStart("The broker of this database has destinations, messages or what operators have set up: --replace throws them away for those of the backup.")
 
 
 def _before(tables: list[str]) -> bytes:

@@ -143,9 +143,12 @@ def test_no_identifier_is_given_a_second_time_after_a_restore(kept: Kept) -> Non
 def test_a_broker_with_messages_is_replaced_only_if_that_is_said(kept: Kept) -> None:
     folder, home = kept[0], Service()
     with Service(home=home.home) as service, Connection(service.stomp_port) as connection:
-        connection.confirmed("SEND", {"destination": "/queue/mine", "persistent": "true"}, b"m")
+        connection.confirmed("BEGIN", {"xid": "1.aa."})
+        connection.confirmed("SEND", {"destination": "/queue/mine", "transaction": "1.aa.", "persistent": "true"}, b"m")
+        connection.confirmed("COMMIT", {"xid": "1.aa.", "phase": "prepare"})  # all that there is
     assert "--replace" in refused(home, "restore", str(folder))
     with Service(home=home.home) as service, reconnect(service.stomp_port) as connection:
+        connection.confirmed("COMMIT", {"xid": "1.aa.", "phase": "two"})
         assert [frame.body for frame in read_all(connection, "/queue/mine")] == [b"m"]
         connection.confirmed("SEND", {"destination": "/queue/mine", "persistent": "true"}, b"m")
     done(home, "restore", str(folder), "--replace")

@@ -31,12 +31,13 @@ def test_a_branch_begins_with_its_xid_and_the_name_that_its_work_will_give(cut: 
     assert [frame.headers for frame in client.hears()] == [{"receipt-id": "5"}]
 
 
-def test_without_a_name_its_xid_is_the_name_and_its_work_says_so(cut: Cut) -> None:
+@pytest.mark.parametrize("written", [XID, XID.upper()])
+def test_without_a_name_its_xid_is_the_name_and_its_work_says_so(cut: Cut, written: bytes) -> None:
     client = connected(cut)
-    (begin,) = client.says(b"BEGIN\nxid:%b\n\n\0" % XID)
-    (send,) = client.says(b"SEND\ndestination:/queue/a\ntransaction:%b\n\nx\0" % XID)
+    (begin,) = client.says(b"BEGIN\nxid:%b\n\n\0" % written)
+    (send,) = client.says(b"SEND\ndestination:/queue/a\ntransaction:%b\n\nx\0" % written)
     assert isinstance(send, Transacted)
-    assert begin.transaction == send.transaction == XID
+    assert begin.transaction == send.transaction == written
 
 
 def test_large_digits_and_small_ones_are_the_same_xid(cut: Cut) -> None:
