@@ -82,7 +82,8 @@ def _check(cursor: CursorWrapper, *, replace: bool) -> None:
         raise CannotStart("A node holds the lease of this database: stop all nodes first.")
     cursor.execute(NOT_EMPTY)
     if cursor.fetchone()[0] and not replace:
-        raise CannotStart("The broker of this database has destinations, messages or what operators have set up: --replace throws them away for those of the backup.")
+        there = "destinations, messages or what operators have set up"
+        raise CannotStart(f"The broker of this database has {there}: --replace throws them away for those of the backup.")
 
 
 def _before(tables: list[str]) -> bytes:
