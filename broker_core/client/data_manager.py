@@ -18,7 +18,7 @@ import transaction
 from transaction.interfaces import IDataManager
 from zope.interface import implementer
 
-from .exceptions import CONNECTION_LOST, JMSException
+from .exceptions import ACK_TIMEOUT, CONNECTION_LOST, JMSException
 from .xa import XASession
 from .xid import Xid
 
@@ -79,15 +79,11 @@ class XADataManager:
     def tpc_finish(self, transaction: Any) -> None:
         """Commit, as often as the connection is made again. Raises JMSException if it is not: the branch is to be committed by its xid then."""
         xid = self.session.branch
-        while True:
-            try:
-                self.session.tpc_commit()
-            except JMSException as error:
-                if error.error_code == CONNECTION_LOST and not self.session.machine.connection.is_ended:
-                    continue
-                log.critical("The branch %s is decided, and its commit is in doubt: say tpc_commit(xid) if tpc_recover() names it", xid)
-                raise
-            return
+        try:
+            self._end(self.session.tpc_commit)
+        except JMSException:
+            log.critical("The branch %s is decided, and its commit is in doubt: say tpc_commit(xid) if tpc_recover() names it", xid)
+            raise
 
     def tpc_abort(self, transaction: Any) -> None:
         """Whatever was done so far. If the broker cannot be told, it rolls back by itself what is not prepared."""
@@ -95,11 +91,18 @@ class XADataManager:
 
     def _roll_back(self) -> None:
         xid = self.session.branch
-        if xid is None:
-            return
         try:
-            self.session.tpc_rollback()
+            self._end(self.session.tpc_rollback)
         except JMSException as error:
-            if error.error_code != CONNECTION_LOST:
+            if not self.session.is_cut_off:
                 raise
             log.warning("The branch %s may be prepared still: say tpc_rollback(xid) if tpc_recover() names it: %s", xid, error)
+
+    def _end(self, call: Callable[[], None]) -> None:
+        """Say it until there is an answer: so the session is free for the next transaction."""
+        while self.session.branch is not None:
+            try:
+                call()
+            except JMSException as error:
+                if error.error_code not in (CONNECTION_LOST, ACK_TIMEOUT) or self.session.is_cut_off:
+                    raise

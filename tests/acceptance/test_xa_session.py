@@ -4,6 +4,7 @@ done it or neither, and the message is there exactly once (checklist items 63 to
 from __future__ import annotations
 
 import contextlib
+import random
 import signal
 import subprocess
 import sys
@@ -27,6 +28,7 @@ from tests.acceptance.coordinator import (
     Decisions,
     connected,
     fill,
+    name_in,
     queues,
     recover,
     transfer,
@@ -36,6 +38,7 @@ from tests.support.postgres import Server
 from tests.support.service import REPOSITORY, Service, await_true
 
 UP_SECONDS_MAX = 60
+TRANSFERS, KILLED = 1_000, 12
 DECIDED_BY = (DECIDED, BROKER_COMMITTED, DATABASE_COMMITTED)
 
 
@@ -54,7 +57,7 @@ class Trial:
 
     def __init__(self, kind: str, service: Service, elsewhere: Server, folder: Path) -> None:
         self.kind, self.service, self.dsn = kind, service, elsewhere.dsn("postgres")
-        self.log = folder / "decisions"
+        self.log, self.errors = folder / "decisions", folder / "errors"
         self.decisions = Decisions(self.log)
 
     def names(self, steps: tuple[str, ...] = STEPS) -> dict[str, str]:
@@ -76,21 +79,21 @@ class Trial:
                 pass
             yield steps
 
-    def program(self, step: str, name: str) -> subprocess.Popen[bytes]:
-        """One that kills itself after the step."""
-        command = [sys.executable, "-m", "tests.acceptance.coordinator", str(self.service.stomp_port), self.dsn, str(self.log), name, step]
-        return subprocess.Popen(command, cwd=REPOSITORY, stderr=subprocess.PIPE)
+    def program(self, how: str, name: str) -> subprocess.Popen[bytes]:
+        """One that kills itself after a step, or makes so many transfers."""
+        command = [sys.executable, "-m", "tests.acceptance.coordinator", str(self.service.stomp_port), self.dsn, str(self.log), name, how]
+        with self.errors.open("a") as errors:
+            return subprocess.Popen(command, cwd=REPOSITORY, stderr=errors)
 
     def is_killed_after_each_step(self, names: dict[str, str]) -> None:
         programs = [self.program(step, name) for step, name in names.items()]
         for program in programs:
-            _, told = program.communicate(timeout=UP_SECONDS_MAX)
-            assert program.returncode == -signal.SIGKILL, told.decode()
+            assert program.wait(UP_SECONDS_MAX) == -signal.SIGKILL, self.errors.read_text()
 
     def recovers(self) -> list[str]:
         """What the transaction manager does when it is there again."""
         with self._session() as session, psycopg.connect(self.dsn) as database:
-            return recover(session, database, self.decisions)
+            return recover(session, database, self.decisions, f"{self.kind}.")
 
     @contextlib.contextmanager
     def _session(self) -> Iterator[XASession]:
@@ -102,7 +105,8 @@ class Trial:
 
     def prepared(self) -> list[str]:
         with self._session() as session:
-            return [name for xid in session.tpc_recover() if (name := xid.global_transaction_id.decode()).startswith(self.kind)]
+            names = [name_in(xid.global_transaction_id.decode("ascii", "replace")) for xid in session.tpc_recover()]
+        return [name for name in names if name.startswith(f"{self.kind}.")]
 
     def check_queues(self, expected: dict[Queue, list[str]]) -> None:
         """This is what they have to give now, and no more: what is sent then comes next."""
@@ -200,3 +204,34 @@ def test_so_it_is_if_the_other_database_crashes(service: Service, elsewhere: Ser
     trial.recovers()
     assert trial.recovers() == []
     trial.check(list(names.values()), {names[step] for step in (DATABASE_PREPARED, *DECIDED_BY)})
+
+
+@pytest.mark.slow
+def test_transfers_are_all_done_in_the_end_and_once_while_everybody_is_killed_at_any_moment(
+    mortal: Service, elsewhere: Server, tmp_path: Path
+) -> None:
+    """Killed not between the steps but within them: answers are lost, and what was done is not known before somebody asks."""
+    trial = Trial("any", mortal, elsewhere, tmp_path)
+    work = {worker: [f"{worker}.{number}" for number in range(TRANSFERS)] for worker in ("any.0", "any.1", "any.2")}
+    for worker, names in work.items():
+        fill(mortal.stomp_port, names, worker)
+    chance, killed = random.Random(7), 0
+    running = {worker: trial.program(str(TRANSFERS), worker) for worker in work}
+    while (left := [worker for worker, program in running.items() if program.poll() != 0]) and killed < KILLED:
+        time.sleep(chance.uniform(0.5, 1.5))
+        worker = chance.choice(left)
+        if chance.random() < 0.3:
+            mortal.kill("node")
+            continue
+        running[worker].kill()
+        killed += 1
+        if running[worker].wait():
+            running[worker] = trial.program(str(TRANSFERS), worker)
+    for worker in work:
+        while running[worker].wait(2 * UP_SECONDS_MAX):
+            running[worker] = trial.program(str(TRANSFERS), worker)
+    mortal.await_ready(UP_SECONDS_MAX)
+    assert killed == KILLED, f"only {killed} were killed: they have too little to do"
+    await_true(lambda: trial.recovers() == [], UP_SECONDS_MAX, "there is always something left", pause=0.5)
+    assert trial.rows() == {name for names in work.values() for name in names}
+    trial.check_queues({queue: names if is_target else [] for worker, names in work.items() for is_target, queue in enumerate(queues(worker))})

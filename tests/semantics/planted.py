@@ -173,7 +173,7 @@ PLANTED = (
         "Transactions", transacting.transaction_torn,
         f"{ENGINE}transactions.py::test_nothing_is_seen_before_the_commit_and_all_of_it_in_one_commit_of_the_store",
     ),
-    Planted("Transactions", doubts_are_over, f"{CLIENT}xa.py::test_a_commit_in_doubt_is_said_again_if_the_broker_still_has_the_branch"),
+    Planted("Transactions", doubts_are_over, f"{CLIENT}xa_doubts.py::test_a_commit_in_doubt_is_said_again_if_the_broker_still_has_the_branch"),
     Planted(
         "The end of a message", redelivery.back_without_flag,
         f"{DELIVERIES}test_what_was_delivered_and_not_acknowledged_comes_again_marked_so_to_whoever_is_there", {"level": Reliability.EXPRESS, "crash": False},

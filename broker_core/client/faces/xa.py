@@ -40,6 +40,11 @@ class XASessionFace(SessionFace[F, C, R], Generic[F, C, R, X]):
         """The one the session is in, from `tpc_begin` until it has its outcome."""
         return self.machine.branch
 
+    @property
+    def is_cut_off(self) -> bool:
+        """Its connection is closed, or has failed for good: what is prepared is ended on another one."""
+        return self.machine.connection.is_ended
+
     def xid(self, format_id: int, global_transaction_id: bytes | str, branch_qualifier: bytes | str = b"") -> Xid:
         """The name of a branch: a whole number, 1 to 64 octets and 0 to 64 octets. Strings stand for their UTF-8. Raises JMSException."""
         return Xid.of(format_id, global_transaction_id, branch_qualifier)
