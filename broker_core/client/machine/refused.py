@@ -34,6 +34,7 @@ EXCEPTIONS: dict[Refusal, type[JMSException]] = {
     Refusal.TOO_MANY_SELECTORS: ResourceAllocationException,
     Refusal.TOO_MANY_BROWSERS: ResourceAllocationException,
     Refusal.NOT_THE_OWNER: InvalidDestinationException,
+    Refusal.FOREIGN_DESTINATION: InvalidDestinationException,
     Refusal.NOT_DURABLE: InvalidDestinationException,
     Refusal.NO_SUCH_SUBSCRIPTION: InvalidDestinationException,
     Refusal.CLIENT_ID_REQUIRED: IllegalStateException,
