@@ -15,12 +15,13 @@ from functools import reduce
 from psycopg import sql
 
 from tests.acceptance.commands import done
+from tests.acceptance.foreign import Brokers, await_link, two_brokers
 from tests.acceptance.healthy import HealthyTraffic
 from tests.acceptance.levels_table import LEVELS, Found, Row, broken, counted, table, together
 from tests.acceptance.operators import ask
 from tests.acceptance.windows import create
 from tests.support.clients import Connection, ErrorReceived, Frame, reconnect
-from tests.support.service import Service
+from tests.support.service import Service, await_true
 
 ENVIRONMENT = {"SURETY_BODY_MEMORY_OCTETS_MAX": "8MiB"}
 """The least there may be: a node that is short of memory all the time."""
@@ -32,6 +33,9 @@ FEW = 100
 """Small ones: they fit."""
 IN_TRANSACTION = 10
 TRANSACTIONS = 30
+CUT_AFTER_OCTETS = 2_000
+"""From the other broker: some thirty receipts."""
+CUT_SECONDS_MAX = 30
 RETURN_SECONDS_MAX = 60
 RECEIVE_SECONDS_MAX = 30
 HASTY = "reliable"
@@ -63,12 +67,12 @@ def send_all(service: Service, row: Row, count: int, filler: bytes = SMALL, leve
             send(connection, queue(row, level), level, count, filler)
 
 
-def drain(connection: Connection, of: str, mode: str = "") -> list[int]:
+def drain(connection: Connection, of: str, mode: str = "", sender: Connection | None = None) -> list[int]:
     """What is in the queue, of a delivery mode if one is named, taken out. It lies in two lanes, each in its order: behind both is sent what says where
-    it ends."""
+    it ends; by `sender`, if what is there comes from another broker. Then it may come twice."""
     lanes = {"PERSISTENT": ["assured"], "NON_PERSISTENT": ["express"]}.get(mode, ["express", "assured"])
     for level in lanes:
-        connection.confirmed("SEND", {"destination": of, "reliability": level}, END)
+        (sender or connection).confirmed("SEND", {"destination": of, "reliability": level}, END)
     selector = {"selector": f"JMSDeliveryMode = '{mode}'"} if mode else {}
     connection.confirmed("SUBSCRIBE", {"id": of, "destination": of, "ack": "auto", **selector})
     found: list[int] = []
@@ -79,8 +83,9 @@ def drain(connection: Connection, of: str, mode: str = "") -> list[int]:
         if body != END:
             found.append(int(body.split()[0]))
     connection.confirmed("UNSUBSCRIBE", {"id": of})
-    assert len(found) == len(set(found)), f"of {of} came twice: {sorted(n for n in found if found.count(n) > 1)}"
-    return found
+    once = sorted(set(found))
+    assert sender is not None or len(found) == len(once), f"of {of} came twice: {[n for n in once if found.count(n) > 1]}"
+    return once
 
 
 def kept(service: Service, row: Row, of: int) -> Found:
@@ -281,6 +286,20 @@ def broker_fails(service: Service, row: Row) -> Found:
     return found | committing.torn(service) if committing else found
 
 
+def link_fails(brokers: Brokers) -> Found:
+    """A foreign destination of each level: the link is cut when some messages have left and few of them were confirmed."""
+    near, far = brokers.near, brokers.far
+    for level in LEVELS:
+        brokers.forward(queue(Row.LINK, level).removeprefix("/queue/"))
+    await_link(near, "connected")
+    brokers.wire.stop_after(CUT_AFTER_OCTETS)
+    send_all(near, Row.LINK, FEW)
+    await_true(lambda: brokers.wire.is_cut, CUT_SECONDS_MAX, "the link was not cut")
+    brokers.wire.mend()
+    with open_connection(near) as sender, open_connection(far) as connection:
+        return counted(Row.LINK, FEW, lambda level: len(drain(connection, queue(Row.LINK, level), sender=sender)))
+
+
 def backed_up(service: Service) -> Found:
     """While others send and receive; restored in another home."""
     send_all(service, Row.BACKUP, MANY, LARGE)
@@ -298,7 +317,7 @@ QUIET = (few, clients_fail, rolled_back, refused, full, short_of_memory)
 
 
 def run(service: Service) -> Found:
-    """Once, in a service with ENVIRONMENT: everything but the backup."""
+    """Once, in a service with ENVIRONMENT: everything that needs no other."""
     found: Found = {}
     for rows_of in QUIET:
         found |= rows_of(service)
@@ -308,11 +327,13 @@ def run(service: Service) -> Found:
 
 
 def rounds(count: int) -> Found:
-    """So many, each in a service of its own, which is backed up and restored."""
+    """So many, each in a service of its own, which is backed up and restored, and linked to another."""
     found: Found = {}
     for _ in range(count):
         with Service(environment=ENVIRONMENT) as service:
             found = reduce(together, (run(service), backed_up(service)), found)
+            with two_brokers(service) as brokers:
+                found = together(found, link_fails(brokers))
     return found
 
 

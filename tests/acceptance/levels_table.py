@@ -50,6 +50,7 @@ class Row(Enum):
     SHUTDOWN = "Retained beyond planned shutdown", "kept", (NO, NO, NO, YES, YES)
     PRODUCER = "Retained beyond client failure: the producer's", "kept", (MAY_NOT, MAY_NOT, YES, YES, YES)
     CONSUMER = "Retained beyond client failure: the consumer's", "kept", (MAY_NOT, MAY_NOT, YES, YES, YES)
+    LINK = "Retained beyond engine communications failure: a foreign link cut", "kept", (MAY_NOT, YES, YES, YES, YES)
     NODE = "Retained beyond engine crash: node killed", "kept", (NO, NO, NO, MAY, YES)
     DATABASE = "Retained beyond engine crash: PostgreSQL killed", "kept", (NO, NO, NO, MAY, YES)
     BACKUP = "Retained beyond backup and restore", "kept", (NO, NO, NO, MAY, YES)

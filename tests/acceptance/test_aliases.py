@@ -1,4 +1,4 @@
-"""Aliases against a really running node, which is restarted."""
+"""Aliases against a really running node, which is killed."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import pytest
 from broker_core.client import Queue, ResourceAllocationException
 from tests.acceptance.operators import ask
 from tests.acceptance.python_client import SOON, factory
+from tests.support.clients import reconnect
 from tests.support.service import Service
 
 
@@ -17,8 +18,8 @@ def test_an_alias_and_its_settings_stay_over_a_restart(mortal: Service) -> None:
     with factory(mortal).create_connection() as connection:
         connection.create_session().create_producer(alias).send("before")
     ask(mortal, "update_alias", alias.address[1:], maximum_reliability="reliable")
-    assert mortal.stop() == 0
-    mortal.start()
+    mortal.kill("node")
+    reconnect(mortal.stomp_port).close()
     with factory(mortal).create_connection() as connection, connection.create_session() as session:
         message = session.create_consumer(alias).receive(SOON)
         assert message is not None and message.body == "before"

@@ -249,39 +249,38 @@ async def test_a_wrong_password_is_said_so(service: Service) -> None:
         await factory(service, password="wrong").create_connection()
 
 
-async def test_a_node_that_is_killed_takes_nothing_along_and_tasks_go_on() -> None:
-    with Service() as service:
-        again = factory(service, reconnect_enabled=True, reconnect_attempts=-1, reconnect_interval=0.1, ping_interval=2)
-        jobs = Queue("jobs")
-        received: list[str] = []
-        confirmed: list[str] = []
-        in_doubt: list[str] = []
+async def test_a_node_that_is_killed_takes_nothing_along_and_tasks_go_on(mortal: Service) -> None:
+    again = factory(mortal, reconnect_enabled=True, reconnect_attempts=-1, reconnect_interval=0.1, ping_interval=2)
+    jobs = Queue("aio.jobs")
+    received: list[str] = []
+    confirmed: list[str] = []
+    in_doubt: list[str] = []
 
-        async def work(message: Message) -> None:
-            received.append(message.body)
+    async def work(message: Message) -> None:
+        received.append(message.body)
 
-        async def send_many(connection: Connection) -> None:
-            producer = connection.create_session().create_producer(jobs)
-            for number in itertools.count():
-                try:
-                    await producer.send(str(number))
-                    confirmed.append(str(number))
-                except JMSException as error:
-                    in_doubt.append(f"{number} {error.error_code}")
+    async def send_many(connection: Connection) -> None:
+        producer = connection.create_session().create_producer(jobs)
+        for number in itertools.count():
+            try:
+                await producer.send(str(number))
+                confirmed.append(str(number))
+            except JMSException as error:
+                in_doubt.append(f"{number} {error.error_code}")
 
-        async with again.create_connection() as connection, again.create_connection() as consuming:
-            (await consuming.create_session().create_consumer(jobs)).message_listener = work
-            transacted = connection.create_session(transacted=True)
-            await transacted.create_producer(Queue("elsewhere")).send("never seen")
-            sending = asyncio.create_task(send_many(connection))
-            await until(lambda: len(confirmed) > 200, LONG)
-            await asyncio.to_thread(service.kill, "node")
-            sent = len(confirmed)
-            await until(lambda: len(confirmed) > sent + 200, LONG)
-            sending.cancel()
-            await until(lambda: set(confirmed) <= set(received), LONG)
-            with pytest.raises(TransactionRolledBackException):
-                await transacted.commit()
-        assert [each.split()[1] for each in in_doubt] == ["CONNECTION_LOST"] * len(in_doubt) and len(in_doubt) <= 1
-        first = list(dict.fromkeys(received))
-        assert first == sorted(first, key=int), "the order was lost"
+    async with again.create_connection() as connection, again.create_connection() as consuming:
+        (await consuming.create_session().create_consumer(jobs)).message_listener = work
+        transacted = connection.create_session(transacted=True)
+        await transacted.create_producer(Queue("aio.elsewhere")).send("never seen")
+        sending = asyncio.create_task(send_many(connection))
+        await until(lambda: len(confirmed) > 200, LONG)
+        await asyncio.to_thread(mortal.kill, "node")
+        sent = len(confirmed)
+        await until(lambda: len(confirmed) > sent + 200, LONG)
+        sending.cancel()
+        await until(lambda: set(confirmed) <= set(received), LONG)
+        with pytest.raises(TransactionRolledBackException):
+            await transacted.commit()
+    assert [each.split()[1] for each in in_doubt] == ["CONNECTION_LOST"] * len(in_doubt) and len(in_doubt) <= 1
+    first = list(dict.fromkeys(received))
+    assert first == sorted(first, key=int), "the order was lost"

@@ -9,7 +9,9 @@ from collections.abc import Iterator
 
 import pytest
 
+from tests.acceptance import levels
 from tests.acceptance.foreign import LINK, Brokers, await_link, define_link, links, two_brokers
+from tests.acceptance.levels_table import Row, broken
 from tests.acceptance.operators import ask
 from tests.acceptance.reading import read_all
 from tests.support.clients import Connection, ConnectionLost, ErrorReceived, Frame, reconnect
@@ -113,6 +115,12 @@ def test_what_is_sent_while_the_link_is_cut_waits_and_comes_in_order(mended: Bro
     mended.wire.mend()
     assert [frame.body for frame in arrived(mended.far.stomp_port, "cut", 200)] == bodies
     await_link(mended.near, "connected")
+
+
+def test_each_level_keeps_what_is_promised_of_it_when_the_link_is_cut(mended: Brokers) -> None:
+    """The row of the table of levels that tests.acceptance.test_levels_table leaves out (checklist item 114)."""
+    found = levels.link_fails(mended)
+    assert not [key for key in broken(found) if key[0] is Row.LINK], found
 
 
 def test_a_link_that_says_nothing_any_more_is_given_up_and_nothing_is_lost(mended: Brokers) -> None:

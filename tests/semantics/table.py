@@ -12,7 +12,7 @@ from pathlib import Path
 REPOSITORY = Path(__file__).resolve().parents[2]
 DOCUMENT = REPOSITORY / "docs" / "behaviours.md"
 COUNT = 148
-AWAITED = {"foreign destinations", "a cluster"}
+AWAITED = {"a cluster"}
 PROVEN, IN_PART, WAITS = "proven", "in part; waits for ", "waits for "
 _HEADING = re.compile(r"^## (.+) \((\d+) to (\d+)\)$")
 _NAMED = re.compile(r"`([^`]+)`")

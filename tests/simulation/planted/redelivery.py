@@ -55,9 +55,9 @@ def failures_not_durable(plant: Plant) -> None:
     """Failures are forgotten when their message is read again, so that the maximum is never reached."""
     right = settlement.fail
 
-    def fail(shard: Any, cursor: Any, message: Any) -> None:
+    def fail(shard: Any, cursor: Any, message: Any, *why: str) -> None:
         message.failures = 0
-        right(shard, cursor, message)
+        right(shard, cursor, message, *why)
 
     plant.put(settlement, "fail", fail)
 

@@ -27,8 +27,8 @@ def accounts_forgotten(plant: Plant) -> None:
     """Everybody is taken for the owner of every subscription."""
     right = engine.Peer
 
-    def peer(number: int, _account: str, *rest: str) -> Any:
-        return right(number, "guest", *rest)
+    def peer(number: int, _account: str, *rest: Any, **how: Any) -> Any:
+        return right(number, "guest", *rest, **how)
 
     plant.put(engine, "Peer", peer)
 
