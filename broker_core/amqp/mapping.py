@@ -160,7 +160,7 @@ def _group(values: list[Any]) -> MessageGroup:
 def id_text(value: Any) -> str:
     """A message identifier as JMS has it (AMQP JMS mapping 3.2.1.1), but that a string is given as it is."""
     if isinstance(value, str):
-        return str(value)
+        return value.replace("\0", "")  # no STOMP frame can say it, no database keeps it
     if isinstance(value, UUID):
         digits = value.hex()
         return f"ID:AMQP_UUID:{digits[:8]}-{digits[8:12]}-{digits[12:16]}-{digits[16:20]}-{digits[20:]}"

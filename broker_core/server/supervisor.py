@@ -14,14 +14,14 @@ import psycopg
 
 from broker_core import __version__
 from broker_core.config import BrokerConfig
+from broker_core.conversion import decode
 from broker_core.engine import Limits, recover
 from broker_core.engine.commands import Control
 from broker_core.engine.settings import Settings
 from broker_core.engine.effects import Effects
+from broker_core.engine.levels import LevelMapping
 from broker_core.foreign.definition import ForeignLink, problem
 from broker_core.scram import Verifier
-from broker_core.engine.levels import LevelMapping
-from broker_core.stomp.mapping import decode
 from broker_core.store import CommitLost, SpaceExhausted
 from broker_core.store.lease import Lease, Times
 from broker_core.store.operators import OperatorTables

@@ -19,6 +19,7 @@ from .frames import ACK_BY_ID, PART, Parser
 from .handshake import Handshake
 from .heartbeat import HeartBeat
 from .limits import Limits
+from .link import Translate, untranslated
 from .login import Login, NoCommonVersion
 from .mapping import outgoing
 from .outbox import Outbox, Piece
@@ -63,9 +64,9 @@ class Connection:
     """`instance` names the node's installation in message-ids: letters, digits, dot and dash."""
 
     def __init__(
-        self, peer: int, limits: Limits, server: str, instance: str, now: int, memory: SectionMemory | None = None
+        self, peer: int, limits: Limits, server: str, instance: str, now: int, memory: SectionMemory | None = None, translate: Translate = untranslated
     ) -> None:
-        """`memory`: what the node's connections remember together; None: this one remembers for itself."""
+        """`memory`: what the node's connections remember together; None: this one remembers for itself. `translate`: messages of other protocols."""
         self.wants_close = False
         self.close_reason = ""
         """A sentence for the log, without secrets."""
@@ -82,6 +83,7 @@ class Connection:
         self._limits = limits
         self._memory = memory
         self._instance = instance
+        self._translate = translate
         self._phase = Phase.WAITING
         self._handshake = Handshake(limits, server, now)
         self._parser = Parser(limits, CONNECTING, self._prepare)
@@ -355,7 +357,7 @@ class Connection:
         login = self._handshake.read(headers)
         self.version = self._handshake.version
         client_id = self._handshake.client_id
-        self._subscriptions = Subscriptions(self._peer, self._limits, self.version, self._instance, self._temporaries, client_id)
+        self._subscriptions = Subscriptions(self._peer, self._limits, self.version, self._instance, self._temporaries, client_id, self._translate)
         self._phase = Phase.LOGGING_IN
         commands.append(login)
 

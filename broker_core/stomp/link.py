@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict, deque
+from collections.abc import Callable
 from itertools import takewhile
 from math import inf
 
@@ -10,13 +11,23 @@ from broker_core.engine.commands import Settle
 from broker_core.engine.effects import Delivered
 from broker_core.engine.message import Encoding, Header, Message, StoredBody
 
-from .escaping import escape, for_version, header_line
+from .escaping import canonical, escape, for_version, header_line
 from .mapping import annotation_lines
 from .outbox import LargeBody, Piece
 from .subscribe import Acknowledge
 
 REST = b"\ntimestamp:%d\n%b\ncontent-length:%d\n\n"
 """Of an ordinary frame, behind message-id and ack: what does not depend on the link."""
+
+
+Translate = Callable[[Message, str], tuple[bytes, bytes, bytes | StoredBody]]
+"""A message of another protocol for a subscription to this destination, as its client calls it: canonical header lines, and the body in two pieces."""
+
+
+def untranslated(message: Message, destination: str) -> tuple[bytes, bytes, bytes | StoredBody]:
+    """Where no other protocol is spoken: nothing of its header section is told."""
+    assert message.body is not None, "a body that is only in the store must be read before its message is written"
+    return canonical({"destination": destination}), b"", message.body
 
 
 class Holders:
@@ -67,6 +78,7 @@ class Link:
         *,
         browses: bool = False,
         holders: Holders | None = None,
+        translate: Translate = untranslated,
     ) -> None:
         """`holders`: of the connection, if its ACKs need not name a subscription."""
         self.number = number
@@ -96,6 +108,7 @@ class Link:
         """Tags of further deliveries of a message-id that is outstanding: of a topic's message that died for several subscriptions. In `_tags` they are
         named by message-id, NUL and tag."""
         self._holders = holders
+        self._translate = translate
         self._sequence = 0
         self._named = False
         self._identity = f"ID:{instance}-"
@@ -150,14 +163,18 @@ class Link:
         lines.append(b"timestamp:%d" % message.accepted_at)
         if header.annotations:  # before the sender's headers: of repeated ones the first counts
             lines.append(annotation_lines(header.annotations, version))
-        if header.encoding == Encoding.STOMP and header.octets:
+        beginning = b""
+        if header.encoding != Encoding.STOMP:
+            octets, beginning, body = self._translate(message, self._destination)
+            lines.append(for_version(octets, version))
+        elif header.octets:
             lines.append(for_version(header.octets, version))
         else:
             lines.append(header_line("destination", self._destination, version).encode())
-        lines.append(b"content-length:%d\n\n" % (len(body) if isinstance(body, bytes) else body.size))
+        lines.append(b"content-length:%d\n\n" % (len(beginning) + (len(body) if isinstance(body, bytes) else body.size)))
         presettled = (self.link, tag) if self.presettled and (self.browses or not self.closing) else None
         piece = LargeBody(body, presettled) if isinstance(body, StoredBody) else body
-        out.extend((b"\n".join([line for line in lines if line]), piece, b"\0"))
+        out.extend((b"\n".join([line for line in lines if line]) + beginning, piece, b"\0"))
 
     def end_of_browsing(self) -> bytes:
         """ActiveMQ's: a MESSAGE that is none."""

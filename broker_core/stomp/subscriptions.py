@@ -14,7 +14,7 @@ from broker_core.engine.commands import Attach, Browse, Detach, Settle, Sync, Tr
 from broker_core.engine.effects import Outcome
 
 from .limits import Limits
-from .link import Holders, Link
+from .link import Holders, Link, Translate, untranslated
 from .mapping import flag, quoted
 from .sections import Malformed, on_wire
 from .subscribe import Acknowledge, is_named, subscribing, subscription_name
@@ -32,7 +32,9 @@ DIGITS_MAX = 18
 class Subscriptions:
     """Keyed three ways: by the client's id, by our number in the ack header, by the engine's link."""
 
-    def __init__(self, peer: int, limits: Limits, version: str, instance: str, temporaries: Temporaries, client_id: str = "") -> None:
+    def __init__(
+        self, peer: int, limits: Limits, version: str, instance: str, temporaries: Temporaries, client_id: str = "", translate: Translate = untranslated
+    ) -> None:
         self.effort = 0
         """What acknowledgements have taken beyond the ordinary, about, in microseconds."""
         self._peer = peer
@@ -41,6 +43,7 @@ class Subscriptions:
         self._limits = limits
         self._version = version
         self._instance = instance
+        self._translate = translate
         self._count = 0
         self._by_id: dict[tuple[str, str], Link] = {}
         self._by_number: dict[bytes, Link] = {}
@@ -72,7 +75,7 @@ class Subscriptions:
         number, wire = self._next_number()
         link = Link(
             number, wire, subscription, wanted.destination, wanted.acknowledge, self._version, self._instance,
-            browses=wanted.browses, holders=self._holders,
+            browses=wanted.browses, holders=self._holders, translate=self._translate,
         )  # fmt: skip
         link.on_topic = is_topic(wanted.address)
         link.durable_name = wanted.name if wanted.durable else ""

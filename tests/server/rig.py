@@ -25,7 +25,7 @@ from broker_core.server.stomp_peer import StompPeer
 from broker_core.stomp.frames import Parser, serialise
 from broker_core.engine.levels import UNMAPPED, LevelMapping
 from broker_core.stomp.limits import Limits as StompLimits
-from broker_core.stomp.mapping import decode
+from broker_core.conversion import decode
 from broker_core.stomp.sections import SERVER_COMMANDS
 from broker_core.store import BodyMissing
 from broker_core.store.memory import MemoryDatabase, MemoryStore

@@ -25,7 +25,7 @@ from broker_core.server.metrics import Metrics
 from broker_core.server.space import Space
 from broker_core.engine.levels import UNMAPPED, LevelMapping
 from broker_core.stomp.limits import Limits as StompLimits
-from broker_core.stomp.mapping import decode
+from broker_core.conversion import decode
 
 from .bodies import Bodies
 from .slow_store import SlowStore

@@ -62,13 +62,14 @@ INWARD = {
     "stomp": {"stomp", "engine"},
     "amqp": {"amqp", "engine"},
     "foreign": {"foreign", "stomp", "engine"},
+    "conversion": {"conversion", "stomp", "amqp", "engine"},
     "scram": set(),
     "config": set(),
     "transport": {"config"},
     "administered": {"engine"},
     "control": {"engine", "scram"},
     "store": {"store", "engine"},
-    "server": {"server", "engine", "stomp", "amqp", "foreign", "store", "config", "scram"},
+    "server": {"server", "engine", "stomp", "amqp", "conversion", "foreign", "store", "config", "scram"},
     "client": {"client", "stomp", "engine"},
     "client.aio": {"client.aio", "client"},
     "worker": {"server", "config", "transport"},
@@ -77,7 +78,7 @@ INWARD = {
 """Which rooms of broker_core each room may import. Nothing imports console but itself."""
 EXCEPTIONS = {(f"console/management/commands/{command}.py", "store") for command in ("migrate", "restore")}
 """`manage.py migrate` brings the broker's tables up to date, `restore` asks which of its steps are known; nothing else of the console touches the store."""
-PURE = ("engine", "stomp", "amqp", "foreign")
+PURE = ("engine", "stomp", "amqp", "conversion", "foreign")
 PURE_PLACES = (
     *(f"broker_core/{room}/" for room in PURE),
     "broker_core/client/machine/",
@@ -91,7 +92,7 @@ COLOURLESS = (
 )
 """What of the client either colour uses and that knows none: all that the asyncio room may import beside itself. The rest is of threads."""
 PURE_LIBRARY = {
-    "__future__", "abc", "bisect", "collections", "copy", "dataclasses", "enum", "functools", "heapq", "itertools", "json", "math",
+    "__future__", "abc", "base64", "bisect", "collections", "copy", "dataclasses", "enum", "functools", "heapq", "itertools", "json", "math",
     "operator", "re", "struct", "typing", "zlib",
 }  # fmt: skip
 """What a pure room may use of the standard library: values and no surroundings."""
