@@ -38,7 +38,7 @@ def version() -> str:
 class RabbitMQ:
     """A context manager: entered, it speaks STOMP on `stomp_port`."""
 
-    name = "RabbitMQ"
+    name, kind = "RabbitMQ", "rabbitmq"
 
     def __init__(self) -> None:
         self.folder = Path(tempfile.mkdtemp(prefix="surety-peer-"))
@@ -74,14 +74,25 @@ class RabbitMQ:
 
     def __exit__(self, *_: object) -> None:
         for process in reversed(self._processes):
-            with contextlib.suppress(ProcessLookupError):
-                os.killpg(process.pid, signal.SIGTERM)
-            try:
-                process.wait(STOP_SECONDS_MAX)
-            except subprocess.TimeoutExpired:
-                os.killpg(process.pid, signal.SIGKILL)
-                process.wait()
+            self._end(process)
         shutil.rmtree(self.folder, ignore_errors=True)
+
+    def restart(self) -> None:
+        """As planned: durable queues keep what is persistent."""
+        self._end(self._server)
+        self._processes.remove(self._server)
+        self._server = self._start([str(SERVER)])
+        self._await_ready()
+
+    @staticmethod
+    def _end(process: subprocess.Popen[bytes]) -> None:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGTERM)
+        try:
+            process.wait(STOP_SECONDS_MAX)
+        except subprocess.TimeoutExpired:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
 
     def _start(self, command: list[str]) -> subprocess.Popen[bytes]:
         with (self.folder / "output").open("ab") as output:
