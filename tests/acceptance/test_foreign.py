@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import hashlib
+import signal
 import threading
 from collections import Counter
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -14,8 +16,9 @@ from tests.acceptance.foreign import LINK, Brokers, await_link, define_link, lin
 from tests.acceptance.levels_table import Row, broken
 from tests.acceptance.operators import ask
 from tests.acceptance.reading import read_all
+from tests.support.certificates import certificate
 from tests.support.clients import Connection, ConnectionLost, ErrorReceived, Frame, reconnect
-from tests.support.service import await_true
+from tests.support.service import Service, await_true
 
 ARRIVED_SECONDS_MAX = 60
 LARGE = 3 << 20
@@ -246,3 +249,42 @@ def test_the_passcode_is_told_to_nobody(mended: Brokers) -> None:
     finally:
         define_link(mended.near, port=mended.wire.port)
     await_link(mended.near, "connected")
+
+
+def test_only_the_node_that_serves_forwards_and_the_one_that_takes_over_goes_on(mended: Brokers) -> None:
+    ask(mended.far, "create", "queue/taken.over", duplicate_window_ms=600_000)
+    mended.forward("taken.over")
+    near = mended.near
+    with near.standby() as standby:
+        await_true(lambda: roles(near) == {"active", "standby"}, 60, "the second node does not stand by")
+        send(near.stomp_port, "taken.over", *[b"%d" % number for number in range(50)])
+        assert near.process is not None
+        near.process.send_signal(signal.SIGSTOP)  # it is the standby, not a restart, that takes over
+        try:
+            near.kill("node")
+            send(standby.stomp_port, "taken.over", *[b"%d" % number for number in range(50, 100)])
+            frames = arrived(mended.far.stomp_port, "taken.over", 100)
+        finally:
+            near.process.send_signal(signal.SIGCONT)
+        assert {int(frame.body) for frame in frames} == set(range(100))
+        with Connection(mended.far.stomp_port) as connection:
+            assert read_all(connection, "/queue/taken.over") == []
+
+
+def roles(service: Service) -> set[str]:
+    with service.database() as connection:
+        return {role for (role,) in connection.execute("SELECT role FROM surety.node_status WHERE at > clock_timestamp() - interval '2.5 s'")}
+
+
+def test_a_link_over_tls_believes_only_the_certificates_it_is_given(mended: Brokers, tmp_path: Path) -> None:
+    certified, key = certificate(tmp_path)
+    with Service(environment={"SURETY_TLS_CERT": str(certified), "SURETY_TLS_KEY": str(key)}) as far:
+        ask(mended.near, "create", "queue/secured", foreign_link="secured")
+        define_link(mended.near, "secured", port=far.stomp_tls_port, tls=True)
+        send(mended.near.stomp_port, "secured", b"x")
+        assert "CERTIFICATE_VERIFY_FAILED" in await_link(mended.near, "retrying", name="secured")["error"]
+        define_link(mended.near, "secured", port=far.stomp_tls_port, tls=True, certificates=certified.read_text())
+        assert [frame.body for frame in arrived(far.stomp_port, "secured", 1)] == [b"x"]
+        await_link(mended.near, "connected", name="secured")
+    with mended.near.database() as connection:
+        connection.execute("DELETE FROM surety.foreign_link WHERE name = 'secured'")
