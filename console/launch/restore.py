@@ -34,6 +34,7 @@ NOT_EMPTY = """
 SELECT EXISTS (SELECT FROM surety.destination WHERE address <> 'queue/mq.sys.dmq' AND destroyed_at IS NULL)
     OR EXISTS (SELECT FROM surety.alias) OR EXISTS (SELECT FROM surety.lane) OR EXISTS (SELECT FROM surety.scheduled) OR EXISTS (SELECT FROM surety.inbox)
     OR EXISTS (SELECT FROM surety.prepared) OR EXISTS (SELECT FROM surety.policy) OR EXISTS (SELECT FROM surety.administered)
+    OR EXISTS (SELECT FROM surety.foreign_link)
 """
 
 
