@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import time
 
+import pytest
+
 from tests.support.clients import Connection
 from tests.support.service import Service, await_true
 
@@ -16,6 +18,7 @@ AT_ONCE, PAUSE_SECONDS = 10, 0.2
 NOTICE_SECONDS_MAX = 15
 
 
+@pytest.mark.slow
 def test_above_the_cap_producers_wait_and_go_on_when_consumers_made_room() -> None:
     with Service(environment=ROOM) as service, Connection(service.stomp_port) as producer, Connection(service.stomp_port) as consumer:
         sent = confirmed = 0
