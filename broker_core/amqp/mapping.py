@@ -6,13 +6,13 @@ import json
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from broker_core.engine.dead import ADDED
+from broker_core.engine.dead import ADDED, TRUNCATED
 from broker_core.engine.levels import ASKED, UNMAPPED, LevelMapping, level_of
 from broker_core.engine.message import STORED, Encoding, Header, Message, StoredBody
 from broker_core.engine.message_group import GROUP_ID, GROUP_SEQUENCE, MessageGroup
 from broker_core.engine.properties import Value
 
-from .sections import Opening, open_message, with_annotations, write_header
+from .sections import Opening, open_message, with_annotations, without_body, write_header
 from .types import UUID, Malformed
 
 INVALID_FIELD = "amqp:invalid-field"
@@ -249,7 +249,10 @@ def delivery(message: Message, now: int, convert: Convert) -> tuple[bytes, bytes
     if not header.encoding:
         octets, body = convert(message)
     if header.annotations:
-        octets = with_annotations(octets, annotations_of(header.annotations))
+        added = annotations_of(header.annotations)
+        if not body and header.encoding and added.get(BROKERS_PREFIX + TRUNCATED):
+            octets = without_body(octets)
+        octets = with_annotations(octets, added)
     failures = message.failures or (1 if message.redelivered else 0)
     ttl = max(header.expiration - now, 1) if header.expiration else 0
     said = write_header(

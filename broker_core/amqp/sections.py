@@ -332,4 +332,12 @@ def with_annotations(octets: bytes, changes: dict[str, Any]) -> bytes:
     return ANNOTATIONS_START + encode(annotations) + rest if annotations else rest
 
 
+def without_body(octets: bytes) -> bytes:
+    """The octets of an Opening whose body was cut off: as much of a body as there must be, of the same kind."""
+    opening = open_message(octets)
+    assert opening is not None, "complete"
+    return octets[: opening.application_properties_end] + _EMPTY[opening.content]
+
+
+_EMPTY: dict[type | None, bytes] = {bytes: b"\0\x53\x75\xa0\0", ULong: b"\0\x53\x77\xa0\0", str: b"\0\x53\x77\xa1\0", None: b"\0\x53\x77\x40"}
 ANNOTATIONS_START = b"\0\x53\x72"

@@ -129,7 +129,7 @@ def _body(opening: Opening, said: str, body: bytes | StoredBody | None) -> tuple
     """Its content type and itself, in two pieces. `said`: the content type that the sender stated."""
     assert body is not None, "a body that is only in the store must be read before its message is written"
     size = body.size if isinstance(body, StoredBody) else len(body)
-    if opening.content is not None and opening.content_octets == size:
+    if opening.content is not None and size in (opening.content_octets, 0):  # of a dead message without its body nothing is left
         return said or (PLAIN_TEXT if opening.content is str else OCTETS), b"", body
     if isinstance(body, bytes):
         try:

@@ -15,6 +15,7 @@ from broker_core.engine.properties import Properties, takes
 from broker_core.engine.selector import compile_selector
 from broker_core.engine.shard import Shard
 from broker_core.engine.subscription import Filter
+from broker_core.engine.wishes import Wishes, wishes_of
 from tests.amqp.messages import NOW, message, written
 
 SHARD = Shard(Limits(), "here", decode)
@@ -51,6 +52,11 @@ def test_selectors_find_fields_and_properties(selector: str) -> None:
 def test_a_message_that_does_not_tell_when_it_was_sent_was_sent_when_it_came() -> None:
     assert matches(f"JMSTimestamp = {NOW}", message(written()))
     assert matches("JMSType IS NULL AND JMSCorrelationID IS NULL", message(written(type="x")))
+
+
+def test_a_message_may_wish_what_becomes_of_it_when_it_dies() -> None:
+    wishes = wishes_of(SHARD, message(written(JMS_SUN_PRESERVE_UNDELIVERED=True, JMS_SUN_TRUNCATE_MSG_BODY="true")).header)
+    assert wishes == Wishes(preserve=True, truncate=True)
 
 
 def test_what_the_broker_adds_is_seen_by_selectors() -> None:

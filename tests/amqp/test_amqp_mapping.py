@@ -5,19 +5,25 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from broker_core.amqp.encoding import encode
 from broker_core.amqp.mapping import DELAY_MS_MAX, Arrivals, decode, delivery
 from broker_core.amqp.performatives import MessageHeader, MessageProperties
 from broker_core.amqp.sections import open_message
 from broker_core.amqp.types import UUID, Byte, Char, Decimal32, Described, Float, Int, Malformed, Symbol, Timestamp, UByte, ULong
-from broker_core.engine.dead import ORIGIN, REASON
+from broker_core.engine.dead import ORIGIN, REASON, TRUNCATED
 from broker_core.engine.levels import LevelMapping
 from broker_core.engine.message import Encoding, Message, Reliability, StoredBody
 from broker_core.engine.message_group import MessageGroup
 from tests.amqp.messages import NOW, annotated, arrived, data, message, section, value, written
 
 DURABLE = section(0x70, [True])
+REPEATING = [
+    written(), written(MessageHeader(True)), written(MessageHeader(True, 5)), written(MessageHeader(ttl=5)), written(properties=MessageProperties("id")),
+    written(properties=MessageProperties(to="q")), written(count=1), annotated(delivery_time=NOW + 5) + written(), annotated(delivery_delay=5) + written(),
+]  # fmt: skip
 FORGED = f"x-opt-{REASON}"
 
 
@@ -30,7 +36,7 @@ def delivered(message: Message) -> tuple[MessageHeader, dict[Any, Any], bytes]:
     octets, body = delivery(message, NOW, convert)
     opening = open_message(octets)
     assert opening is not None and opening.header is not None and isinstance(body, bytes)
-    return opening.header, opening.annotations(), opening.octets[opening.annotations_end :] + body
+    return opening.header, opening.annotations(), opening.octets[opening.annotations_end :] + octets[opening.body_at :] + body
 
 
 # -- failure --------------------------------------------------------------------------------------------------------------------------
@@ -139,6 +145,17 @@ def test_what_repeats_is_made_once() -> None:
         assert (read(timed).expiration, read(timed).delay) != (read(timed, NOW + 10).expiration, read(timed, NOW + 10).delay)
 
 
+@given(st.lists(st.tuples(st.sampled_from(REPEATING), st.integers(0, 1)), max_size=12))
+def test_what_is_remembered_never_shows(sent: list[tuple[bytes, int]]) -> None:
+    """However messages follow each other, each is read as if it were the only one."""
+    arrivals = Arrivals("a client")
+    for octets, later in sent:
+        opening = open_message(octets)
+        assert opening is not None
+        here, alone = arrivals.read(opening, NOW + later), Arrivals("a client").read(opening, NOW + later)
+        assert (repr(here.header), here.to, here.reply_to) == (repr(alone.header), alone.to, alone.reply_to)
+
+
 def test_addresses_are_given_as_written() -> None:
     opening = open_message(written(properties=MessageProperties(to="topic://prices", reply_to="temp-queue://x")))
     assert opening is not None
@@ -204,6 +221,16 @@ def test_what_the_broker_adds_are_annotations() -> None:
     _, annotations, rest = delivered(sent)
     assert annotations == {"x-opt-mine": 1, FORGED: "EXPIRED", f"x-opt-{ORIGIN}": "queue/q"}
     assert rest == BARE[0]
+
+
+@pytest.mark.parametrize(
+    ("body", "left"), [(value("hello"), value("")), (value(b"x"), value(b"")), (data(bytes(300)), data(b"")), (value([1]), value(None))]
+)
+def test_a_dead_message_without_its_body_is_a_message_still(body: bytes, left: bytes) -> None:
+    sent = message(written(properties=MessageProperties("id"), body=body))
+    sent.header.annotations, sent.body = f'{{"{REASON}":"EXPIRED","{TRUNCATED}":true}}', b""
+    _, annotations, rest = delivered(sent)
+    assert (annotations[f"x-opt-{TRUNCATED}"], rest) == (True, written(properties=MessageProperties("id"), body=left))
 
 
 def test_a_large_body_is_streamed_behind_its_opening() -> None:

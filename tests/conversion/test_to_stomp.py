@@ -76,6 +76,16 @@ def test_bodies(body: bytes, content_type: str | None, octets: bytes) -> None:
     assert (headers.get("content-type"), got_octets) == (content_type, octets)
 
 
+@pytest.mark.parametrize(
+    ("body", "content_type"), [(value("hello"), "text/plain;charset=utf-8"), (data(b"x"), "application/octet-stream"), (value([1]), None)]
+)
+def test_of_a_dead_message_without_its_body_nothing_is_left(body: bytes, content_type: str | None) -> None:
+    sent = message(body)
+    sent.body = b""
+    headers, octets = got(sent)
+    assert (headers.get("content-type"), octets) == (content_type, b"")
+
+
 def test_a_stated_content_type_is_kept_where_the_octets_are_the_same() -> None:
     properties = MessageProperties(content_type="text/html")
     assert headers_of(written(properties=properties, body=data(b"<p>")))["content-type"] == "text/html"
