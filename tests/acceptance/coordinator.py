@@ -51,6 +51,14 @@ class Decisions:
     def is_decided(self, name: str) -> bool:
         return name in self._path.read_text().splitlines()
 
+    def count(self) -> int:
+        return len(self._path.read_text().splitlines())
+
+    @property
+    def end(self) -> Path:
+        """A file: when it is there, nothing more is begun."""
+        return self._path.with_suffix(".end")
+
 
 def transfer(
     session: XASession, database: psycopg.Connection, decisions: Decisions, name: str, attempt: str = "1", of: str = ""
@@ -158,7 +166,7 @@ def until(last: str, port: int, database: psycopg.Connection, decisions: Decisio
 
 
 def work(count: int, port: int, database: psycopg.Connection, decisions: Decisions, prefix: str) -> None:
-    """Transfer PREFIX.0 and so on, from one queue, whatever has become of them before."""
+    """Transfer PREFIX.0 and so on, from one queue, whatever has become of them before; until somebody wants the end."""
     connection = connected(port)
     for number in range(count):
         name = f"{prefix}.{number}"
@@ -170,7 +178,7 @@ def work(count: int, port: int, database: psycopg.Connection, decisions: Decisio
                     if error.error_code not in (CONNECTION_LOST, "XAER_NOTA"):
                         raise
                     continue
-                if is_done(database, name):
+                if decisions.end.exists() or is_done(database, name):
                     break
                 for _ in transfer(session, database, decisions, name, f"{os.getpid()}.{attempt}", prefix):
                     pass

@@ -3,6 +3,7 @@ done it or neither, and the message is there exactly once (checklist items 63 to
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import random
 import signal
@@ -15,13 +16,16 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from broker_core.client import ConnectionFactory, Queue, XASession
+from broker_core import control
+from broker_core.client import BranchState, ConnectionFactory, JMSException, Queue, XASession
+from broker_core.client.aio import XAConnectionFactory
 from tests.acceptance.coordinator import (
     BROKER_COMMITTED,
     BROKER_PREPARED,
     DATABASE_COMMITTED,
     DATABASE_PREPARED,
     DECIDED,
+    FORMAT,
     STEPS,
     TABLE,
     WORKED,
@@ -170,6 +174,50 @@ def test_a_node_that_is_killed_after_any_step_is_waited_for_and_both_or_neither_
     trial.check(list(names.values()), {name for step, name in names.items() if step != WORKED})
 
 
+def test_what_an_administrator_has_ended_by_hand_is_told_until_it_is_forgotten(service: Service) -> None:
+    connection = connected(service.stomp_port)
+    with contextlib.closing(connection), connection.create_xa_session() as session:
+        xid = session.xid(FORMAT, "by hand")
+        session.tpc_begin(xid)
+        session.create_producer(Queue("xa.by.hand")).send("x")
+        session.tpc_prepare()
+        with service.database() as database, database.cursor() as cursor:
+            (branch,) = database.execute("SELECT branch FROM surety.prepared WHERE xid = %s", (str(xid),)).fetchone() or (0,)
+            request = control.request(cursor, "commit", arguments={"branch": branch}, requested_by="olga")
+            await_true(lambda: control.answer(cursor, request) is not None, UP_SECONDS_MAX, "nobody answers")
+        (found,) = [each for each in session.tpc_recover() if each == xid]
+        assert found.state is BranchState.HEURISTICALLY_COMMITTED
+        with pytest.raises(JMSException, match=r"say tpc_forget\(xid\)") as told:
+            session.tpc_commit()
+        assert told.value.error_code == "XA_HEURCOM"
+        session.tpc_forget(xid)
+        assert xid not in session.tpc_recover()
+        with pytest.raises(JMSException, match=r"tpc_recover\(\) names those that are there") as told:
+            session.tpc_commit(xid)
+        assert told.value.error_code == "XAER_NOTA"
+
+
+async def test_with_asyncio_what_is_prepared_is_committed_after_the_kill_of_the_node(mortal: Service) -> None:
+    queue = Queue("xa.asyncio")
+    factory = XAConnectionFactory(
+        address_list=f"127.0.0.1:{mortal.stomp_port}", reconnect_enabled=True, reconnect_attempts=-1, reconnect_interval=0.1
+    )
+    async with factory.create_xa_connection() as connection, connection.create_xa_session() as session:
+        for name in ("committed", "rolled back"):
+            await session.tpc_begin(session.xid(FORMAT, f"asyncio {name}"))
+            await session.create_producer(queue).send(name)
+            await session.tpc_prepare()
+            await asyncio.to_thread(mortal.kill, "node")
+            with contextlib.suppress(JMSException):  # by the connection that is being lost
+                await session.tpc_recover()
+            assert [str(xid) for xid in await session.tpc_recover()] == [str(session.branch)]
+            await (session.tpc_commit() if name == "committed" else session.tpc_rollback())
+        async with connection.create_session() as reading, reading.create_consumer(queue) as consumer:
+            await reading.create_producer(queue).send("the end")
+            messages = [await consumer.receive(10) for _ in range(2)]
+            assert [message and message.body for message in messages] == ["committed", "the end"]
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("role", ["node", "postgres"])
 def test_so_it_is_if_coordinator_and_broker_are_killed_one_after_the_other(mortal: Service, elsewhere: Server, tmp_path: Path, role: str) -> None:
@@ -207,9 +255,7 @@ def test_so_it_is_if_the_other_database_crashes(service: Service, elsewhere: Ser
 
 
 @pytest.mark.slow
-def test_transfers_are_all_done_in_the_end_and_once_while_everybody_is_killed_at_any_moment(
-    mortal: Service, elsewhere: Server, tmp_path: Path
-) -> None:
+def test_transfers_are_done_once_while_everybody_is_killed_at_any_moment(mortal: Service, elsewhere: Server, tmp_path: Path) -> None:
     """Killed not between the steps but within them: answers are lost, and what was done is not known before somebody asks."""
     trial = Trial("any", mortal, elsewhere, tmp_path)
     work = {worker: [f"{worker}.{number}" for number in range(TRANSFERS)] for worker in ("any.0", "any.1", "any.2")}
@@ -218,7 +264,8 @@ def test_transfers_are_all_done_in_the_end_and_once_while_everybody_is_killed_at
     chance, killed = random.Random(7), 0
     running = {worker: trial.program(str(TRANSFERS), worker) for worker in work}
     while (left := [worker for worker, program in running.items() if program.poll() != 0]) and killed < KILLED:
-        time.sleep(chance.uniform(0.5, 1.5))
+        goal = trial.decisions.count() + chance.randint(1, 30)
+        await_true(lambda goal=goal: trial.decisions.count() >= goal, UP_SECONDS_MAX, f"nothing is done: {trial.errors.read_text()}", pause=0.01)
         worker = chance.choice(left)
         if chance.random() < 0.3:
             mortal.kill("node")
@@ -227,11 +274,16 @@ def test_transfers_are_all_done_in_the_end_and_once_while_everybody_is_killed_at
         killed += 1
         if running[worker].wait():
             running[worker] = trial.program(str(TRANSFERS), worker)
+    trial.decisions.end.touch()
     for worker in work:
-        while running[worker].wait(2 * UP_SECONDS_MAX):
+        while running[worker].wait(UP_SECONDS_MAX):
             running[worker] = trial.program(str(TRANSFERS), worker)
     mortal.await_ready(UP_SECONDS_MAX)
     assert killed == KILLED, f"only {killed} were killed: they have too little to do"
     await_true(lambda: trial.recovers() == [], UP_SECONDS_MAX, "there is always something left", pause=0.5)
-    assert trial.rows() == {name for names in work.values() for name in names}
-    trial.check_queues({queue: names if is_target else [] for worker, names in work.items() for is_target, queue in enumerate(queues(worker))})
+    done = trial.rows()
+    trial.check_queues({
+        queue: [name for name in names if (name in done) == is_target]
+        for worker, names in work.items()
+        for is_target, queue in enumerate(queues(worker))
+    })
