@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import contextlib
 import json
+import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from tests.acceptance.operators import ask
 from tests.acceptance.relay import Relay
+from tests.support.certificates import certificate
 from tests.support.service import Service, await_true
 
 LINKED_SECONDS_MAX = 30
@@ -47,6 +50,8 @@ class Brokers:
     near: Service
     far: Service
     wire: Relay
+    certificate: Path
+    """Of `far`, for its TLS port."""
 
     def forward(self, queue: str, **settings: Any) -> None:
         """The queue of this name at `near` is foreign from now on: it is the one of the same name at `far`."""
@@ -62,7 +67,8 @@ def two_brokers(near: Service | None = None) -> Iterator[Brokers]:
     """A link from one to the other is defined. `near`: one that runs already."""
     with contextlib.ExitStack() as stack:
         near = near or stack.enter_context(Service())
-        far = stack.enter_context(Service())
+        certified, key = certificate(Path(stack.enter_context(tempfile.TemporaryDirectory())))
+        far = stack.enter_context(Service(environment={"SURETY_TLS_CERT": str(certified), "SURETY_TLS_KEY": str(key)}))
         wire = stack.enter_context(Relay(far.stomp_port))
         define_link(near, port=wire.port)
-        yield Brokers(near, far, wire)
+        yield Brokers(near, far, wire, certified)

@@ -7,7 +7,6 @@ import signal
 import threading
 from collections import Counter
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
@@ -16,7 +15,6 @@ from tests.acceptance.foreign import LINK, Brokers, await_link, define_link, lin
 from tests.acceptance.levels_table import Row, broken
 from tests.acceptance.operators import ask
 from tests.acceptance.reading import read_all
-from tests.support.certificates import certificate
 from tests.support.clients import Connection, ConnectionLost, ErrorReceived, Frame, reconnect
 from tests.support.service import Service, await_true
 
@@ -276,15 +274,16 @@ def roles(service: Service) -> set[str]:
         return {role for (role,) in connection.execute("SELECT role FROM surety.node_status WHERE at > clock_timestamp() - interval '2.5 s'")}
 
 
-def test_a_link_over_tls_believes_only_the_certificates_it_is_given(mended: Brokers, tmp_path: Path) -> None:
-    certified, key = certificate(tmp_path)
-    with Service(environment={"SURETY_TLS_CERT": str(certified), "SURETY_TLS_KEY": str(key)}) as far:
-        ask(mended.near, "create", "queue/secured", foreign_link="secured")
-        define_link(mended.near, "secured", port=far.stomp_tls_port, tls=True)
+def test_a_link_over_tls_believes_only_the_certificates_it_is_given(mended: Brokers) -> None:
+    port = mended.far.stomp_tls_port
+    ask(mended.near, "create", "queue/secured", foreign_link="secured")
+    define_link(mended.near, "secured", port=port, tls=True)
+    try:
         send(mended.near.stomp_port, "secured", b"x")
         assert "CERTIFICATE_VERIFY_FAILED" in await_link(mended.near, "retrying", name="secured")["error"]
-        define_link(mended.near, "secured", port=far.stomp_tls_port, tls=True, certificates=certified.read_text())
-        assert [frame.body for frame in arrived(far.stomp_port, "secured", 1)] == [b"x"]
+        define_link(mended.near, "secured", port=port, tls=True, certificates=mended.certificate.read_text())
+        assert [frame.body for frame in arrived(mended.far.stomp_port, "secured", 1)] == [b"x"]
         await_link(mended.near, "connected", name="secured")
-    with mended.near.database() as connection:
-        connection.execute("DELETE FROM surety.foreign_link WHERE name = 'secured'")
+    finally:
+        with mended.near.database() as connection:
+            connection.execute("DELETE FROM surety.foreign_link WHERE name = 'secured'")
