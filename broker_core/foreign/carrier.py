@@ -115,13 +115,12 @@ class Carrier:
     def tick(self, now: int) -> None:
         if self.ended:
             return
-        self.source.idle = self.wants_pause
         try:
             if self._refusing:
                 if now >= self._refusing:
                     self._end(self._told)
                 return
-            self.source.tick(now)
+            self.source.tick(now, excused=self.wants_pause)
             self.target.tick(now)
         except Ended as reason:
             self._end(str(reason))

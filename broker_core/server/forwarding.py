@@ -190,6 +190,8 @@ class _Line:
         pauses = self.carrier.wants_pause or (self._finishing and not self.carrier.amid_message)
         self.source.read(on=not (self.target.full or pauses))
         self.target.read(on=not self.source.full)
+        for each in (self.source, self.target):
+            each.end.idle = not each.reading
 
     def go_on(self) -> None:
         carrier, now = self.carrier, self._now()

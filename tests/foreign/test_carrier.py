@@ -53,6 +53,18 @@ def test_silence_beyond_the_heart_beat_ends_it_and_beats_are_sent() -> None:
     assert wires.carrier.ended == "far:61613 has sent neither a heart-beat nor a frame for 2000 ms"
 
 
+def test_the_silence_of_an_end_that_the_driver_does_not_read_from_is_not_its_own() -> None:
+    wires = Wires(source=FAR, target=NEAR)
+    wires.carrier.source.idle = True
+    wires.passes(60_000)
+    assert not wires.carrier.ended
+    wires.carrier.source.idle = False
+    wires.passes(1999)
+    assert not wires.carrier.ended
+    wires.passes(1)
+    assert wires.carrier.ended == "far:61613 has sent neither a heart-beat nor a frame for 2000 ms"
+
+
 def test_no_heart_beat_stands_within_a_large_body() -> None:
     wires = Wires()
     frame = encode("MESSAGE", {"subscription": "0", "message-id": "m", "ack": "a"}, bytes(3 * PART_OCTETS))
