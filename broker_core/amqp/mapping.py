@@ -12,7 +12,7 @@ from broker_core.engine.message import STORED, Encoding, Header, Message, Stored
 from broker_core.engine.message_group import GROUP_ID, GROUP_SEQUENCE, MessageGroup
 from broker_core.engine.properties import Value
 
-from .sections import Opening, open_message, with_annotations, without_body, write_header
+from .sections import REMEMBERED_OCTETS_MAX, Opening, open_message, with_annotations, without_body, write_header
 from .types import UUID, Malformed
 
 INVALID_FIELD = "amqp:invalid-field"
@@ -72,8 +72,8 @@ class Arrivals:
         if self._arrived is not None and opening.octets == self._octets and opening.header is self._header:
             return self._arrived
         arrived, repeats = self._read(opening, now)
-        self._octets, self._header = opening.octets, opening.header
-        self._arrived = arrived if repeats else None
+        if repeats and len(opening.octets) <= REMEMBERED_OCTETS_MAX:
+            self._octets, self._header, self._arrived = opening.octets, opening.header, arrived
         return arrived
 
     def _read(self, opening: Opening, now: int) -> tuple[Arrived, bool]:

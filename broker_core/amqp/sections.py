@@ -33,8 +33,9 @@ NAMES = {
     "amqp:amqp-sequence:list": SEQUENCE, "amqp:amqp-value:*": VALUE, "amqp:footer:map": FOOTER,
 }  # fmt: skip
 LISTS, MAPS, BINARIES, STRINGS = (0x45, 0xC0, 0xD0), (0xC1, 0xD1), (0xA0, 0xB0), (0xA1, 0xB1)
-REMEMBERED_OCTETS_MAX = 1024
-"""Maps up to this size are remembered as they were read: most producers say the same of all their messages."""
+REMEMBERED_OCTETS_MAX = 512
+"""What stands before a body is remembered as it was read up to this size: most producers say the same of all their messages. Read, it may take a
+hundred times as much."""
 
 _U32 = Struct(">I").unpack_from
 
@@ -147,7 +148,7 @@ def _map_of(section: bytes) -> dict[Any, Any]:
     return found
 
 
-_remembered_map = lru_cache(maxsize=512)(_map_of)
+_remembered_map = lru_cache(maxsize=256)(_map_of)
 
 
 @lru_cache(maxsize=512)

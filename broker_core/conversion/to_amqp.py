@@ -10,6 +10,7 @@ from typing import Any
 from broker_core.amqp.composite import NULL
 from broker_core.amqp.encoding import encode, write_list, write_string, write_symbol
 from broker_core.amqp.mapping import RELIABILITY
+from broker_core.amqp.sections import REMEMBERED_OCTETS_MAX
 from broker_core.amqp.types import Byte, Described, Int, Symbol, Timestamp, UInt, ULong
 from broker_core.engine.message import Header, Message, StoredBody
 from broker_core.engine.message_group import GROUP_ID, GROUP_SEQUENCE
@@ -34,7 +35,7 @@ class ToAmqp:
 
     def __call__(self, message: Message) -> tuple[bytes, bytes | StoredBody]:
         header = message.header
-        parts = _parts(header)
+        parts = (_remembered if len(header.octets) <= REMEMBERED_OCTETS_MAX else _parts)(header)
         body = message.body
         assert body is not None, "a body that is only in the store must be read before its message is written"
         kind, content_type, section, body = _body(parts.content_type, body)
@@ -83,11 +84,13 @@ class _Parts:
         return written
 
 
-@lru_cache(maxsize=1024)
 def _parts(header: Header) -> _Parts:
     headers = read_canonical(header.octets)
     expires = headers.get("expires", "")
     return _Parts(headers, int(expires) if expires.isascii() and expires.isdigit() and len(expires) <= 19 else 0)
+
+
+_remembered = lru_cache(maxsize=1024)(_parts)
 
 
 def _optional(value: str | bytes | None) -> bytes:

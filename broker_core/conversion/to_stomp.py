@@ -11,7 +11,7 @@ from typing import Any
 
 from broker_core.amqp.decoding import decode
 from broker_core.amqp.mapping import EXPIRY, GROUP, IN_GROUP, RELIABILITY, REPLY_TO, SUBJECT, TO, USER_ID, id_text, signed
-from broker_core.amqp.sections import DATA, FOOTER, SEQUENCE, Opening, body_sections, open_message
+from broker_core.amqp.sections import DATA, FOOTER, REMEMBERED_OCTETS_MAX, SEQUENCE, Opening, body_sections, open_message
 from broker_core.amqp.types import UUID, Array, Described, Malformed
 from broker_core.engine.levels import ASKED
 from broker_core.engine.message import STORED, Header, Message, StoredBody
@@ -32,7 +32,8 @@ HEADERS_MAX = 200
 def to_stomp(message: Message, destination: str) -> tuple[bytes, bytes, bytes | StoredBody]:
     """Canonical header lines, and the body in two pieces. `destination`: as the subscription has it, `/queue/orders`; for a pattern it is what the sender
     called it, if he did."""
-    opening, headers = _headers(message.header)
+    header = message.header
+    opening, headers = (_remembered if len(header.octets) <= REMEMBERED_OCTETS_MAX else _headers)(header)
     if has_wildcards(destination) and "destination" in headers:
         destination = headers["destination"]
     content_type, beginning, body = _body(opening, headers.get("content-type", ""), message.body)
@@ -42,7 +43,6 @@ def to_stomp(message: Message, destination: str) -> tuple[bytes, bytes, bytes | 
     return lines_of(said), beginning, body
 
 
-@lru_cache(maxsize=256)
 def _headers(header: Header) -> tuple[Opening, dict[str, str]]:
     """What is the same for all that get the message: several subscriptions of a topic do."""
     opening = open_message(header.octets)
@@ -82,6 +82,9 @@ def _headers(header: Header) -> tuple[Opening, dict[str, str]]:
         say("JMSXUserID", values[USER_ID].decode("utf-8", "replace"))
     _say_properties(properties, headers)
     return opening, headers
+
+
+_remembered = lru_cache(maxsize=256)(_headers)
 
 
 def _say_properties(properties: Mapping[str, Any], headers: dict[str, str]) -> None:
