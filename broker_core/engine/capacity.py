@@ -87,6 +87,10 @@ class Capacity:
         self.messages = BEYOND if settings.max_messages == UNLIMITED else settings.max_messages - messages - self.promised
         self.octets = BEYOND if settings.max_octets == UNLIMITED else settings.max_octets - octets - self.promised_octets
 
+    def exceed(self) -> None:
+        """One enters for which there is no room."""
+        self.messages = self.octets = -1
+
     def sends_of(self, peer: int) -> list[Send]:
         """Of what waits, in order."""
         return [what for what in self.waiting if isinstance(what, Send) and what.peer == peer]
@@ -190,6 +194,7 @@ def admit(shard: Shard, destination: Destination, send: Send) -> bool:
     holds = peer is not None and shard.waiting_octets + octets_of(send) <= shard.limits.waiting_octets
     if removes and not (capacity.waiting and holds):
         if not capacity.take(shard, destination, 1, message.size):
+            capacity.exceed()
             shard.overfull[destination] = None
         return True
     if not capacity.waiting and capacity.take(shard, destination, 1, message.size):

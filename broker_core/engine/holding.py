@@ -122,7 +122,9 @@ def _enter(shard: Shard, destination: Destination, what: Send) -> None:
     elif detail := too_large(destination, what.message.size):
         turn_away(shard, what, Refusal.MESSAGE_TOO_LARGE, detail)
         return
-    if not _capacity(destination).take(shard, destination, 1, what.message.size):
+    capacity = _capacity(destination)
+    if not capacity.take(shard, destination, 1, what.message.size):
+        capacity.exceed()
         may_be_removed(shard, destination)
     accept(shard, destination, what.message, shard.now)
     if what.token is not None:

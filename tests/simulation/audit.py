@@ -130,10 +130,10 @@ class Subscription:
 
 
 class Auditor:
-    def __init__(self, transaction_ms: int, counts: Counter[str], settings: Settings) -> None:
-        """`settings`: of destinations."""
-        self.removes = settings.limit_behavior in REMOVING
-        self.drops = settings.bounds_depth and not self.removes
+    def __init__(self, transaction_ms: int, counts: Counter[str], settings: Settings, *, changing: bool) -> None:
+        """`settings`: of destinations; `changing`: until operators give them other limits and behaviors."""
+        self.removes = changing or settings.limit_behavior in REMOVING
+        self.drops = changing or (settings.bounds_depth and not self.removes)
         """Non-persistent messages without a receipt, where a destination is full."""
         self._maximum = settings.redelivery_max
         self._counts = counts

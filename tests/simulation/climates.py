@@ -88,6 +88,8 @@ class Climate:
     """Clients that send again what is in doubt."""
     kills: float = 0.05
     purges: float = 0.05
+    changes: float = 0.0
+    """Of an operator's steps those that change the limits of a queue."""
     slow_in: int = 20
     """Reads of which one takes long."""
     faults: int = 1
@@ -206,6 +208,7 @@ LIMITED = (
         delayed=0.05,
         transactions=0.15,
         leaves=0.04,
+        changes=0.2,
         kills=0.01,
         faults=0,
     ),
@@ -215,6 +218,7 @@ LIMITED = (
         sends_to=(*QUEUES, TOPIC, TOPIC),
         producers=0.6,
         leaves=0.05,
+        changes=0.05,
         kills=0.03,
     ),
 )

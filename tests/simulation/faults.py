@@ -6,6 +6,7 @@ import asyncio
 from random import Random
 from typing import TYPE_CHECKING
 
+from broker_core.engine.settings import FLOW_CONTROL, REMOVE_LOW_PRIORITY, REMOVE_OLDEST, UNLIMITED
 from broker_core.store.memory_tables import Fault
 
 from .audit import ASSURED
@@ -20,6 +21,10 @@ HAVE_PATIENCE = frozenset(
     ("commit", "checkpoint", "drop_segment", "freeze_segment", "compact_segment", "sweep_retained", "discard_scheduled", "trim_duplicates")
 )
 """What the host tries again when there is no room; a read needs none."""
+
+MESSAGES = (1, 3, 6, 12, UNLIMITED)
+BEHAVIORS = (FLOW_CONTROL, FLOW_CONTROL, REMOVE_OLDEST, REMOVE_LOW_PRIORITY)
+"""What operators change limits to."""
 
 
 class Faults:
@@ -59,6 +64,9 @@ class Faults:
                 self.kill()
             elif random.random() < climate.purges:
                 self._ask("purge", "queue/d")
+            elif random.random() < climate.changes:
+                limits = {"max_messages": random.choice(MESSAGES), "limit_behavior": random.choice(BEHAVIORS)}
+                self._ask("update", random.choice(QUEUES), **limits)
             elif choice < 0.45:
                 self._ask("expire")
             elif choice < 0.48:

@@ -120,7 +120,8 @@ class World:
         self.seed, self.loop, self._commands = seed, loop, commands
         self.climate = climate_of(seed)
         self.counts: Counter[str] = Counter()
-        self.auditor = Auditor(self.climate.limits.transaction_ms_max, self.counts, self.climate.limits.settings)
+        limits, changing = self.climate.limits, self.climate.changes > 0
+        self.auditor = Auditor(limits.transaction_ms_max, self.counts, limits.settings, changing=changing)
         self.looks = Looks(self.auditor, self.counts)
         self.faults = Faults(self, self.random("faults"))
         self.database = MemoryDatabase(self.faults.choose, "sim")

@@ -6,6 +6,7 @@ from typing import Any
 
 from broker_core.engine import capacity, commit_capacity, eligibility, holding, removing, sending
 from broker_core.engine.effects import Confirmed
+from broker_core.engine.settings import FLOW_CONTROL
 from broker_core.stomp.tokens import Unsubscribed
 
 from .plant import Plant
@@ -33,6 +34,21 @@ def overtaken_while_it_waits(plant: Plant) -> None:
         waiting, destination.capacity.waiting = destination.capacity.waiting, type(destination.capacity.waiting)()
         entered = right(shard, destination, send)
         destination.capacity.waiting = waiting + destination.capacity.waiting
+        return entered
+
+    plant.put(sending, "admit", admit)
+
+
+def overtaken_where_room_is_made(plant: Plant) -> None:
+    """An operator has a full queue make room from now on: what is sent then enters before what waits still."""
+    right = capacity.admit
+
+    def admit(shard: Any, destination: Any, send: Any) -> bool:
+        if destination.settings.limit_behavior == FLOW_CONTROL:
+            return right(shard, destination, send)
+        waiting, destination.capacity.waiting = destination.capacity.waiting, type(destination.capacity.waiting)()
+        entered = right(shard, destination, send)
+        destination.capacity.waiting = waiting
         return entered
 
     plant.put(sending, "admit", admit)
@@ -84,6 +100,7 @@ def last_backup_takes_over(plant: Plant) -> None:
 BUGS = (
     confirmed_while_it_waits,
     overtaken_while_it_waits,
+    overtaken_where_room_is_made,
     let_in_and_forgotten,
     removed_without_a_trace,
     dropped_from_a_commit,
