@@ -13,6 +13,7 @@ are left out, as after any other start; so are operators' sessions, failed login
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import shutil
@@ -55,21 +56,60 @@ def back_up(target: Path, say: Say) -> dict[str, Any]:
     """Write the folder `target`; it is there when it is whole, and not before. Returns its manifest. Raises CannotStart."""
     if target.exists():
         raise CannotStart(f"{target} is there already: name a folder that is not.")
-    unfinished = target.with_name(f"{target.name}.unfinished")
-    try:
-        shutil.rmtree(unfinished, ignore_errors=True)
-        unfinished.mkdir(mode=0o700, parents=True)
-    except OSError as error:
-        raise CannotStart(f"{unfinished} cannot be made: {error.strerror}.") from error
-    try:
-        manifest = _write(unfinished, say)
-        unfinished.rename(target)
-        _flush(target.parent)
-    except OSError as error:
-        raise CannotStart(f"{unfinished} cannot be written: {error.strerror}.") from error
-    finally:  # whatever ended it, Ctrl-C too
-        shutil.rmtree(unfinished, ignore_errors=True)
+    with unfinished_folder(target) as unfinished:
+        try:
+            manifest = _write(unfinished, say)
+            unfinished.rename(target)
+            _flush(target.parent)
+        except OSError as error:
+            raise CannotStart(f"{unfinished} cannot be written: {error.strerror}.") from error
     return manifest
+
+
+@contextmanager
+def unfinished_folder(target: Path) -> Iterator[Path]:
+    """A new folder beside `target`, for as long as nobody else writes a backup of that name: two in one folder would be none. What one that was killed
+    has left there goes, and so does whatever is there in the end. Raises CannotStart."""
+    folder = target.with_name(f"{target.name}.unfinished")
+    lock = -1
+    try:
+        try:
+            if folder.exists():
+                left = _lock(folder)
+                try:
+                    shutil.rmtree(folder)
+                finally:
+                    os.close(left)
+            folder.mkdir(mode=0o700, parents=True)
+            lock = _lock(folder)
+        except BlockingIOError as error:
+            raise CannotStart(f"Another backup is being written to {folder}: wait for it, or name another folder.") from error
+        except OSError as error:
+            raise CannotStart(f"{folder} cannot be made: {error.strerror}.") from error
+        yield folder
+    finally:  # whatever ended it, Ctrl-C too
+        if lock >= 0:
+            if _is_at(folder, lock):
+                shutil.rmtree(folder, ignore_errors=True)
+            os.close(lock)
+
+
+def _lock(folder: Path) -> int:
+    """A descriptor of the folder; while it is open nobody else has the lock. Raises OSError."""
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        if not _is_at(folder, descriptor):
+            raise BlockingIOError  # somebody else has made it anew meanwhile
+    except OSError:
+        os.close(descriptor)
+        raise
+    return descriptor
+
+
+def _is_at(folder: Path, descriptor: int) -> bool:
+    """That folder is still the one of this name."""
+    return folder.exists() and os.fstat(descriptor).st_ino == folder.stat().st_ino
 
 
 def _write(folder: Path, say: Say) -> dict[str, Any]:
