@@ -99,6 +99,7 @@ def _add_member(shard: Shard, subscription: WildcardSubscription, topic: Destina
 
 def adopt(subscription: WildcardSubscription, member: Subscription) -> None:
     member.wildcard = subscription
+    member.shared = subscription.shared  # which its client may have said anew since the row of the member was written
     member.links = subscription.links
     member.idle_since = subscription.idle_since
     subscription.members[member.destination.number] = member

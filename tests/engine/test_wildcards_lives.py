@@ -40,6 +40,17 @@ def test_what_was_acknowledged_and_what_had_left_is_known_after_a_restart() -> N
     assert [(b.body(m), m.redelivered) for m in b.delivered(b.flush())] == [("2", True)]
 
 
+@pytest.mark.parametrize("shared", [True, False])
+def test_whether_it_is_shared_is_known_after_a_restart_whatever_it_was_before(shared: bool) -> None:
+    b = bench()
+    for now in (not shared, shared):
+        durable(b, shared=now)
+        publish(b, A, "m")
+        b.apply(c.Detach(2, 1))
+    restart(b)  # the invariants look at it
+    assert durable(b, shared=shared) == ["m", "m"]
+
+
 def test_selector_and_no_local_are_known_after_a_restart() -> None:
     b = bench()
     wanted = Filter(compile_selector("JMSPriority > 4", coerce=True), "two")

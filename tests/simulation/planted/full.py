@@ -40,8 +40,8 @@ def overtaken_while_it_waits(plant: Plant) -> None:
 
 
 def overtaken_where_room_is_made(plant: Plant) -> None:
-    """An operator has a full queue make room from now on: what is sent then enters before what waits still."""
-    right = capacity.admit
+    """An operator has a full queue make room from now on: what is sent then enters, and what waits still does not before there is room by itself."""
+    right, fits = capacity.admit, holding._fits
 
     def admit(shard: Any, destination: Any, send: Any) -> bool:
         if destination.settings.limit_behavior == FLOW_CONTROL:
@@ -51,7 +51,12 @@ def overtaken_where_room_is_made(plant: Plant) -> None:
         destination.capacity.waiting = waiting
         return entered
 
+    def fits_by_itself(shard: Any, destination: Any, known: Any) -> bool:
+        room = destination.settings.limit_behavior == FLOW_CONTROL or not known.waiting or known.take(shard, destination, 1, 0)
+        return room and fits(shard, destination, known)
+
     plant.put(sending, "admit", admit)
+    plant.put(holding, "_fits", fits_by_itself)
 
 
 def let_in_and_forgotten(plant: Plant) -> None:
