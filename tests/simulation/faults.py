@@ -64,7 +64,7 @@ class Faults:
                 self.kill()
             elif random.random() < climate.purges:
                 self._ask("purge", "queue/d")
-            elif random.random() < climate.changes:
+            elif climate.changes and random.random() < climate.changes:
                 limits = {"max_messages": random.choice(MESSAGES), "limit_behavior": random.choice(BEHAVIORS)}
                 self._ask("update", random.choice(QUEUES), **limits)
             elif choice < 0.45:

@@ -6,7 +6,6 @@ from typing import Any
 
 from broker_core.engine import capacity, commit_capacity, eligibility, holding, removing, sending
 from broker_core.engine.effects import Confirmed
-from broker_core.engine.settings import FLOW_CONTROL
 from broker_core.stomp.tokens import Unsubscribed
 
 from .plant import Plant
@@ -37,26 +36,6 @@ def overtaken_while_it_waits(plant: Plant) -> None:
         return entered
 
     plant.put(sending, "admit", admit)
-
-
-def overtaken_where_room_is_made(plant: Plant) -> None:
-    """An operator has a full queue make room from now on: what is sent then enters, and what waits still does not before there is room by itself."""
-    right, fits = capacity.admit, holding._fits
-
-    def admit(shard: Any, destination: Any, send: Any) -> bool:
-        if destination.settings.limit_behavior == FLOW_CONTROL:
-            return right(shard, destination, send)
-        waiting, destination.capacity.waiting = destination.capacity.waiting, type(destination.capacity.waiting)()
-        entered = right(shard, destination, send)
-        destination.capacity.waiting = waiting
-        return entered
-
-    def fits_by_itself(shard: Any, destination: Any, known: Any) -> bool:
-        room = destination.settings.limit_behavior == FLOW_CONTROL or not known.waiting or known.take(shard, destination, 1, 0)
-        return room and fits(shard, destination, known)
-
-    plant.put(sending, "admit", admit)
-    plant.put(holding, "_fits", fits_by_itself)
 
 
 def let_in_and_forgotten(plant: Plant) -> None:
@@ -105,7 +84,6 @@ def last_backup_takes_over(plant: Plant) -> None:
 BUGS = (
     confirmed_while_it_waits,
     overtaken_while_it_waits,
-    overtaken_where_room_is_made,
     let_in_and_forgotten,
     removed_without_a_trace,
     dropped_from_a_commit,
