@@ -181,6 +181,8 @@ def _assign(shard: Shard, link: Link, place: Place, message: Message, turn: Turn
         turn.is_over = turn.own_only
         return None if turn.own_only else link
     owner = owner_of(shard, cursor.subscription, message)
+    # What comes back has closed its group: who owns the name now owns the group that came after.
+    is_last = group.closes and (owner is None or message.position not in cursor.returned)
     if owner is None:
         if not turn.chooses:
             turn.is_over = True
@@ -191,7 +193,7 @@ def _assign(shard: Shard, link: Link, place: Place, message: Message, turn: Turn
     elif owner is not link and not may_set_aside(shard, cursor, message, owner, room_of(shard, owner)):
         turn.stalled.add(place)
         return None
-    if group.closes:
+    if is_last:
         close(shard, cursor.subscription, group)
     return owner
 

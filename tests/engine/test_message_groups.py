@@ -134,6 +134,22 @@ def test_a_group_is_closed_when_its_last_message_has_an_owner_even_one_without_r
     assert hear(b, {}, b.settle(1)) == {1: ["a2"]}
 
 
+@pytest.mark.parametrize("outcome", [Outcome.RELEASED, Outcome.FAILED])
+def test_the_last_message_of_a_group_that_comes_back_leaves_the_group_that_came_after_with_its_owner(outcome: Outcome) -> None:
+    b = two()
+    assert send(b, "a1", closes=True) == {1: ["a1"]}
+    assert send(b, "a2", "x1") == {2: ["a2"], 1: ["x1"]}
+    assert hear(b, {}, b.settle(1, outcome=outcome)) == {2: ["a1"]}
+    assert send(b, "a3", "a4") == {2: ["a3", "a4"]}
+
+
+def test_the_last_message_of_a_group_that_comes_back_and_finds_no_owner_closes_it_again() -> None:
+    b = two()
+    assert send(b, "a1", closes=True) == {1: ["a1"]}
+    assert hear(b, {}, b.settle(1, outcome=Outcome.RELEASED)) == {2: ["a1"]}
+    assert send(b, "a2", "a3") == {1: ["a2", "a3"]}
+
+
 # -- with other features ----------------------------------------------------------------------------------------------------------------
 def test_an_exclusive_consumer_takes_over_all_groups_and_what_was_set_aside() -> None:
     b = two(credit=1)
