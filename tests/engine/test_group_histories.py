@@ -75,7 +75,7 @@ class History(QueueHistory):
 
     def join(self, credit: int, colour: str = "", *, exclusive: bool = False, priority: int = 0) -> None:
         self.peers += 1
-        threshold = 100 if self.selective or self.closing else self.threshold()
+        threshold = self.threshold()
         self.naive.join(self.peers, NaiveLink(self.peers, credit, exclusive, priority, colour, threshold))
         wanted = Filter(compile_selector(f"colour = '{colour}'")) if colour else EVERYTHING
         attach = c.Attach(self.peers, self.peers, QUEUE, credit=credit, wanted=wanted, exclusive=exclusive, priority=priority, threshold=threshold)
