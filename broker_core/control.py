@@ -22,7 +22,8 @@ from .engine.settings import BOUNDS, CHOICES, NAMES, QUEUES, TEXTS, Settings
 from .scram import InvalidPassword, make_verifier
 
 __all__ = [
-    "ASKED", "CHOICES", "DEADLINE_MS", "DIRECTIONS", "NAMES", "QUEUES", "SETTINGS", "TEXTS", "VERBS", "Answer", "InvalidPassword", "InvalidRequest", "answer",
+    "ASKED", "CHOICES", "DEADLINE_MS", "DEPTH_MAX",
+    "DIRECTIONS", "NAMES", "QUEUES", "SETTINGS", "TEXTS", "VERBS", "Answer", "InvalidPassword", "InvalidRequest", "answer",
     "default_settings", "is_reserved", "level_problem", "level_warnings", "make_verifier", "pending", "request",
 ]  # fmt: skip
 

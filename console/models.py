@@ -1,6 +1,7 @@
 """What the console itself owns. The broker's tables live in schema `surety` and belong to the broker: selectors read them,
 services write control requests; no model here touches them."""
 
+from django.conf import settings
 from django.db import models
 
 
@@ -32,3 +33,42 @@ class LoginAttempt(models.Model):
 
     def __str__(self) -> str:
         return f"{self.name} from {self.address} at {self.at:%Y-%m-%d %H:%M:%S}"
+
+
+class ApiToken(models.Model):
+    """Lets a machine act for its owner, within the token's scope. What it is told once is kept as a hash only."""
+
+    READ, WRITE = SCOPES = ("read", "write")
+
+    owner = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE)
+    name = models.CharField(max_length=100)
+    digest = models.CharField(max_length=64, unique=True, help_text="SHA-256 of the token, in hexadecimal: 256 random bits need no slower hash.")
+    scope = models.CharField(max_length=5)
+    created_at = models.DateTimeField()
+    expires_at = models.DateTimeField()
+    last_used_at = models.DateTimeField(null=True, help_text="To the minute. Null: never.")
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["owner", "name"], name="api_token_name")]
+
+    def __str__(self) -> str:
+        return f"{self.name} of {self.owner_id}"
+
+
+class IdempotentCall(models.Model):
+    """A call that carried an Idempotency-Key, and its answer, so that a call repeated is not done again."""
+
+    owner = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE)
+    key = models.CharField(max_length=255)
+    fingerprint = models.CharField(max_length=64, help_text="SHA-256 of method, address and body.")
+    status = models.SmallIntegerField(null=True, help_text="Null: the call has begun, and what became of it is not known yet.")
+    location = models.CharField(max_length=1000, default="")
+    answer = models.JSONField(null=True)
+    at = models.DateTimeField()
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["owner", "key"], name="idempotent_call_key")]
+        indexes = [models.Index(fields=["at"], name="idempotent_call_at")]
+
+    def __str__(self) -> str:
+        return f"{self.key} of {self.owner_id}"

@@ -172,10 +172,21 @@ WHITENOISE_USE_FINDERS = True  # straight from the packages: no collectstatic st
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 USE_TZ, TIME_ZONE, LANGUAGE_CODE, USE_I18N = True, "UTC", "en", False
 REST_FRAMEWORK = {
-    "DEFAULT_AUTHENTICATION_CLASSES": ["rest_framework.authentication.SessionAuthentication"],
+    "DEFAULT_AUTHENTICATION_CLASSES": ["console.api.authentication.Bearer", "rest_framework.authentication.SessionAuthentication"],
     "DEFAULT_PERMISSION_CLASSES": ["rest_framework.permissions.IsAuthenticated"],
     "DEFAULT_RENDERER_CLASSES": ["rest_framework.renderers.JSONRenderer"],
-    "DEFAULT_PARSER_CLASSES": ["rest_framework.parsers.JSONParser"],
+    "DEFAULT_PARSER_CLASSES": ["console.api.parsing.JSONBody"],
+    "DEFAULT_SCHEMA_CLASS": "drf_spectacular.openapi.AutoSchema",
+    "DEFAULT_METADATA_CLASS": None,
+    "EXCEPTION_HANDLER": "console.api.problems.handler",
+    "URL_FORMAT_OVERRIDE": None,
+}
+SPECTACULAR_SETTINGS = {
+    "TITLE": "Surety",
+    "DESCRIPTION": "What operators do, by machine. Every refusal is a problem document (RFC 9457); its codes are at /api/v1/problems.",
+    "SCHEMA_PATH_PREFIX": "/api/v1",
+    "COMPONENT_SPLIT_PATCH": False,
+    "POSTPROCESSING_HOOKS": ["console.api.documented.close_bodies"],
 }
 
 

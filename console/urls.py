@@ -1,7 +1,7 @@
 """Every address of the console. What is not marked otherwise asks for a login (pages.login.LoginRequired)."""
 
 from django.contrib.auth.views import LogoutView
-from django.urls import path, re_path
+from django.urls import include, path, re_path
 
 from console.pages import accounts, audit, destinations, operators, overview
 from console.pages.login import Login
@@ -29,4 +29,5 @@ urlpatterns = [
     path("health/live", health.live, name="health_live"),
     path("health/ready", health.ready, name="health_ready"),
     path("metrics", metrics.metrics, name="metrics"),
+    path("api/v1/", include("console.api.urls")),
 ]

@@ -35,7 +35,7 @@ from .refusal import CannotStart
 
 FORMAT = 1
 MANIFEST, BROKER, CONSOLE = "manifest.json", "surety.dump", "console.dump"
-EMPTY = ("django_session", "console_loginattempt")
+EMPTY = ("django_session", "console_loginattempt", "console_idempotentcall")
 """Tables of the console whose rows are left out: they end with the machine, and a session is as good as a password."""
 TASKS = ("kombu_queue", "kombu_message", "queue_id_sequence", "message_id_sequence")
 """Celery's, made anew at every start."""

@@ -116,6 +116,17 @@ def page(search: str = "", sort: str = "name", after: str = "", limit: int = PAG
     return Page([_destination(row) for row in shown], following)
 
 
+def is_key(after: str) -> bool:
+    """True if it is the key of a page."""
+    return _decoded(after) is not None
+
+
+def by_address(address: str) -> Destination | None:
+    """By the index of addresses. Temporary ones are found by their number only."""
+    found = rows(f"{_SOURCES[False]} WHERE address = %(address)s", {**_SECONDS, "address": address.replace("\x00", "")})
+    return _destination(found[0]) if found else None
+
+
 def by_number(number: int) -> Destination | None:
     """None: there is none, or it is destroyed, or was temporary and has ended."""
     found = rows(f"{_SOURCES[number < 0]} WHERE number = %(number)s", {**_SECONDS, "number": number})

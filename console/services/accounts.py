@@ -78,6 +78,19 @@ def set_levels(actor: Actor, name: str, persistent: str, nonpersistent: str) -> 
     return level_warnings(persistent)
 
 
+def update(
+    actor: Actor, name: str, *, password: str | None = None, disabled: bool | None = None, levels: tuple[str, str] | None = None
+) -> list[str]:
+    """What is not None, all of it or nothing; `levels` as set_levels has them. Warnings for the operator. Raises PermissionDenied, InvalidAccount."""
+    require(actor, MANAGE_ACCOUNT, "account update", name)  # before the transaction: a refusal's row in the audit stays
+    with transaction.atomic():
+        if password is not None:
+            set_password(actor, name, password)
+        if disabled is not None:
+            set_disabled(actor, name, disabled)
+        return [] if levels is None else set_levels(actor, name, *levels)
+
+
 def delete(actor: Actor, name: str) -> None:
     """Raises PermissionDenied, InvalidAccount."""
     require(actor, MANAGE_ACCOUNT, "account delete", name)

@@ -17,15 +17,20 @@ class Actor:
 
     user: User | AbstractBaseUser | AnonymousUser
     origin: str = ""
-    """IP address; empty: the command line."""
+    """IP address, with the token that was shown if one was; empty: the command line."""
+    read_only: bool = False
+    """Came with a token that may only look."""
 
     @property
     def name(self) -> str:
         return self.user.get_username() or "a stranger"
 
 
-def require(actor: Actor, permission: str, what: str, address: str = "") -> None:
-    """Raises PermissionDenied, after a row in the audit."""
+def require(actor: Actor, permission: str, what: str, address: str = "", *, reads: bool = False) -> None:
+    """`reads`: nothing is changed. Raises PermissionDenied, after a row in the audit."""
+    if actor.read_only and not reads:
+        record(actor.name, actor.origin, what, address, result={"refused": "the token may only read"})
+        raise PermissionDenied("This token may only read.")
     if not (actor.user.is_authenticated and actor.user.has_perm(permission)):
         record(actor.name, actor.origin, what, address, result={"refused": f"needs the permission {permission}"})
         raise PermissionDenied(f"You need the permission {permission} for this.")

@@ -1,12 +1,28 @@
 """What operators do with destinations. Each function asks the node and returns its answer; see `requests.ask` for what they raise."""
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from console.permissions import DISCARD_MESSAGE, MANAGE_DESTINATION
+from console.selectors.destinations import Destination
 
-from .audit import Actor
+from .audit import Actor, require
 from .requests import Outcome, ask
+
+
+@dataclass(slots=True, frozen=True)
+class Preview:
+    """What a purge or a destruction would discard now, by the node's counters. None: unknown, as no node tells it."""
+
+    address: str
+    depth: int | None
+    """To be given with the call itself: what you saw."""
+    discarded: int | None
+    kept: int | None
+    """Delivered to consumers, who may still acknowledge them."""
+    scheduled: int | None
+    """Delayed messages that would be discarded, too."""
 
 
 def create(actor: Actor, address: str, settings: Mapping[str, Any] | None = None) -> Outcome:
@@ -49,3 +65,16 @@ def purge(actor: Actor, address: str, depth: int) -> Outcome:
 def destroy(actor: Actor, address: str, depth: int) -> Outcome:
     """Discard the messages and the destination itself."""
     return ask(actor, DISCARD_MESSAGE, "destroy", address, {"depth": depth})
+
+
+def preview_purge(actor: Actor, it: Destination) -> Preview:
+    """Raises PermissionDenied."""
+    require(actor, DISCARD_MESSAGE, "purge", it.address, reads=True)
+    waiting = None if it.depth is None or it.unsettled is None else max(0, it.depth - it.unsettled)
+    return Preview(it.address, it.depth, waiting, it.unsettled, 0)
+
+
+def preview_destroy(actor: Actor, it: Destination) -> Preview:
+    """Raises PermissionDenied."""
+    require(actor, DISCARD_MESSAGE, "destroy", it.address, reads=True)
+    return Preview(it.address, it.depth, it.depth, None if it.depth is None else 0, it.scheduled)

@@ -15,9 +15,9 @@ NAME_CHARACTERS_MAX = 150
 """Django's longest user name; a longer one cannot exist and is counted by its beginning."""
 
 
-@dataclass(slots=True, frozen=True)
+@dataclass(eq=False)
 class Throttled(Exception):
-    """Too many failures: nothing was looked at."""
+    """Too many failures: nothing was looked at. Not frozen: Python itself writes an exception's traceback."""
 
     retry_seconds: int
 

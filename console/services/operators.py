@@ -74,6 +74,20 @@ def set_password(actor: Actor, name: str, password: str) -> None:
     _change(actor, "operator password", name, change)
 
 
+def update(
+    actor: Actor, name: str, *, password: str | None = None, disabled: bool | None = None, rights: Collection[str] | None = None, superuser: bool = False
+) -> None:
+    """What is not None, all of it or nothing; `superuser` goes with `rights`. Raises PermissionDenied, InvalidOperator."""
+    require(actor, MANAGE_OPERATOR, "operator update", name[:NAME_CHARACTERS_MAX])  # before the transaction: a refusal's row in the audit stays
+    with transaction.atomic():
+        if password is not None:
+            set_password(actor, name, password)
+        if disabled is not None:
+            set_disabled(actor, name, disabled)
+        if rights is not None:
+            set_rights(actor, name, rights, superuser=superuser)
+
+
 def change_own_password(actor: Actor, old: str, new: str) -> User:
     """The person with his new password; his other sessions end. Guesses of the old one are counted like logins. Raises InvalidOperator, login.Throttled."""
     attempt = login.admit(actor.name, actor.origin)

@@ -7,6 +7,8 @@ from django.db import connection, transaction
 
 from broker_core import control
 
+from . import idempotency
+
 SCHEDULER = "scheduler"
 """Who asks, in the request's row."""
 REQUESTS_KEPT_DAYS = 1
@@ -31,7 +33,7 @@ def purge_spent() -> int:
 
 
 def forget(audit_retention_days: int) -> int:
-    """Delete audit entries that are older, and answered or lapsed requests that are too old; the number of rows.
+    """Delete audit entries that are older, answered or lapsed requests and answers to repeated calls that are too old; the number of rows.
 
     Requests belong to the broker, but once they are answered only the audit's page reads them, and no node looks at them again. They are
     found by one scan of the table in an hour: it holds a day of the schedule and what operators asked for, and an index would cost more.
@@ -44,6 +46,7 @@ def forget(audit_retention_days: int) -> int:
         _delete("surety.control_request", "request", of_schedule, REQUESTS_KEPT_DAYS)
         + _delete("surety.audit", "entry", f"at < {old}", audit_retention_days)
         + _delete("surety.control_request", "request", of_operators, audit_retention_days)
+        + _delete("console_idempotentcall", "id", f"at < {old}", idempotency.KEPT_DAYS)
     )
 
 

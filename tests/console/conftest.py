@@ -61,7 +61,8 @@ def database(migrated: str) -> Iterator[str]:
     with connection.cursor() as cursor:
         cursor.execute(
             """TRUNCATE surety.control_request, surety.audit, surety.destination, surety.subscription, surety.destination_statistics,
-                        surety.node_status, surety.administered, surety.foreign_link, surety.alias, console_loginattempt, django_session RESTART IDENTITY;
+                        surety.node_status, surety.administered, surety.foreign_link, surety.alias, surety.policy, surety.prepared,
+                        console_loginattempt, console_apitoken, console_idempotentcall, django_session RESTART IDENTITY;
                DELETE FROM surety.account WHERE name <> 'guest'; DELETE FROM auth_user_user_permissions;
                DELETE FROM auth_user WHERE username <> %s;
                UPDATE surety.lease SET epoch = 0, holder_pid = NULL, node = NULL, acquired_at = NULL, heartbeat_at = NULL""",

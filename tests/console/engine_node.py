@@ -9,7 +9,16 @@ import psycopg
 
 from broker_core.engine.commands import Control, Send
 from broker_core.engine.commands import Open as OpenPeer
-from broker_core.engine.effects import Checkpoint, DestinationDefined, DestinationDestroyed, Effects
+from broker_core.engine.effects import (
+    AliasDefined,
+    AliasDeleted,
+    Checkpoint,
+    DestinationDefined,
+    DestinationDestroyed,
+    Effects,
+    PolicyDefined,
+    PolicyDropped,
+)
 from broker_core.engine.limits import Limits
 from broker_core.engine.message import Header, Message, Reliability
 from broker_core.engine.recovered import Recovered
@@ -78,6 +87,8 @@ class EngineNode:
                     self._connection.execute(
                         "UPDATE surety.destination SET destroyed_at = clock_timestamp() WHERE destination = %s", [definition.destination]
                     )
+                else:
+                    self._name(definition)
             for row in effects.statistics:
                 self._connection.execute("DELETE FROM surety.destination_statistics WHERE destination = %s", [row.destination])
                 tell_statistics(
@@ -90,6 +101,22 @@ class EngineNode:
                     "UPDATE surety.control_request SET answered_at = clock_timestamp(), done = %s, result = %s WHERE request = %s",
                     [done, json.dumps(result), request],
                 )
+
+    def _name(self, definition: object) -> None:
+        """Aliases, and settings by pattern."""
+        if isinstance(definition, AliasDeleted):
+            self._connection.execute("DELETE FROM surety.alias WHERE address = %s", [definition.address])
+        elif isinstance(definition, PolicyDropped):
+            self._connection.execute("DELETE FROM surety.policy WHERE pattern = %s", [definition.pattern])
+        elif isinstance(definition, AliasDefined):
+            self._connection.execute("DELETE FROM surety.alias WHERE address = %s", [definition.address])
+            self._connection.execute(
+                "INSERT INTO surety.alias VALUES (0, %s, %s, %s, %s, %s)",
+                [definition.address, definition.target, definition.default_reliability, definition.maximum_reliability, definition.reliability_override],
+            )
+        elif isinstance(definition, PolicyDefined):
+            self._connection.execute("DELETE FROM surety.policy WHERE pattern = %s", [definition.pattern])
+            self._connection.execute("INSERT INTO surety.policy VALUES (0, %s, %s)", [definition.pattern, json.dumps(definition.settings)])
 
     def _define(self, definition: DestinationDefined) -> None:
         self._connection.execute(

@@ -98,7 +98,8 @@ PURE_LIBRARY = {
 """What a pure room may use of the standard library: values and no surroundings."""
 ROOM_OF_LIBRARY = {
     "django": ("console",),
-    "rest_framework": ("console",),
+    "rest_framework": ("console/api/",),
+    "drf_spectacular": ("console/api/",),
     "celery": ("worker", "transport", "console/celery.py"),
     "kombu": ("transport",),
     "sqlalchemy": ("transport",),

@@ -1,0 +1,143 @@
+"""What clients send. Types and bounds are here; what depends on more than one member is the service's to say."""
+
+from typing import Any
+
+from rest_framework import serializers
+from rest_framework.exceptions import ValidationError
+
+from broker_core import control
+from broker_core.administered import KINDS
+from console.models import ApiToken
+from console.permissions import GRANTABLE
+from console.services.tokens import DAYS, DAYS_MAX
+
+from .fields import Body, Choice, Flag, Number, Object, Text, Whole
+
+NAME_MAX = 255
+PASSWORD_MAX = 1024
+
+
+def _setting(name: str) -> serializers.Field:
+    if name in control.CHOICES:
+        return Choice(choices=list(control.CHOICES[name]), required=False)
+    if name in control.QUEUES or name in control.TEXTS:
+        return Text(max_length=NAME_MAX, allow_blank=True, required=False)
+    kind, least, most = control.SETTINGS[name]
+    if kind is bool:
+        return Flag(required=False)
+    return (Whole if kind is int else Number)(min_value=least, max_value=most, required=False)
+
+
+class SettingsBody(Body):
+    """Settings of a destination: docs/semantics.md says what each does. -1: unlimited."""
+
+    def get_fields(self) -> dict[str, Any]:
+        return {name: _setting(name) for name in control.NAMES}
+
+
+class CreateDestinationBody(Body):
+    address = Text(max_length=NAME_MAX + 6, help_text="queue/NAME or topic/NAME")
+    settings = SettingsBody(required=False)
+
+
+class UpdateDestinationBody(Body):
+    settings = SettingsBody(help_text="Those to change; the others stay.")
+
+
+class DirectionBody(Body):
+    direction = Choice(choices=list(control.DIRECTIONS), help_text="PRODUCERS: nothing comes in; CONSUMERS: nothing goes out.")
+
+
+class DepthBody(Body):
+    depth = Whole(min_value=0, max_value=control.DEPTH_MAX, help_text="What you saw: if there is much more by then, the node refuses.")
+
+
+class PolicyBody(Body):
+    settings = SettingsBody(help_text="In place of all that the pattern had.")
+
+
+class CreateAliasBody(Body):
+    address = Text(max_length=NAME_MAX + 6)
+    target = Text(max_length=NAME_MAX + 6, help_text="The destination, or the alias, that it stands for.")
+    default_reliability = Text(max_length=NAME_MAX, required=False)
+    maximum_reliability = Text(max_length=NAME_MAX, required=False)
+    reliability_override = Flag(required=False)
+
+
+class UpdateAliasBody(Body):
+    target = Text(max_length=NAME_MAX + 6, required=False)
+    default_reliability = Text(max_length=NAME_MAX, required=False)
+    maximum_reliability = Text(max_length=NAME_MAX, required=False)
+    reliability_override = Flag(required=False)
+
+
+class CreateObjectBody(Body):
+    name = Text(max_length=NAME_MAX)
+    kind = Choice(choices=list(KINDS))
+    attributes = Object(required=False, help_text="By the names that docs/client.md has.")
+    read_only = Flag(required=False)
+
+
+class ObjectBody(Body):
+    attributes = Object(help_text="In place of all that it had.")
+    read_only = Flag(required=False)
+
+
+class CreateLinkBody(Body):
+    name = Text(max_length=63)
+    attributes = Object(help_text="host, port, tls, login, passcode and what docs/semantics.md says of foreign destinations.")
+
+
+class LinkBody(Body):
+    attributes = Object(help_text="In place of all that it had; without a passcode it keeps the one that it has.")
+
+
+class CreateAccountBody(Body):
+    name = Text(max_length=NAME_MAX)
+    password = Text(max_length=PASSWORD_MAX, write_only=True)
+    loopback_only = Flag(required=False)
+
+
+class AccountBody(Body):
+    """What is to change, all of it or nothing."""
+
+    password = Text(max_length=PASSWORD_MAX, required=False, write_only=True)
+    disabled = Flag(required=False)
+    persistent_reliability = Choice(choices=list(control.ASKED), allow_blank=True, required=False, help_text="Empty: nothing particular.")
+    nonpersistent_reliability = Choice(choices=list(control.ASKED), allow_blank=True, required=False)
+
+    def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
+        return _something(attrs)
+
+
+class CreateOperatorBody(Body):
+    name = Text(max_length=150)
+    password = Text(max_length=PASSWORD_MAX, write_only=True)
+    rights = serializers.ListField(child=Choice(choices=list(GRANTABLE)), max_length=len(GRANTABLE), required=False)
+    superuser = Flag(required=False)
+
+
+class OperatorBody(Body):
+    """What is to change, all of it or nothing."""
+
+    password = Text(max_length=PASSWORD_MAX, required=False, write_only=True)
+    disabled = Flag(required=False)
+    rights = serializers.ListField(child=Choice(choices=list(GRANTABLE)), max_length=len(GRANTABLE), required=False)
+    superuser = Flag(required=False, help_text="Goes with rights.")
+
+    def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
+        if ("rights" in attrs) != ("superuser" in attrs):
+            raise ValidationError("Name rights and superuser together: they say what the operator may do.")
+        return _something(attrs)
+
+
+class CreateTokenBody(Body):
+    name = Text(max_length=100)
+    scope = Choice(choices=list(ApiToken.SCOPES))
+    days = Whole(min_value=1, max_value=DAYS_MAX, default=DAYS, help_text="How long it lasts.")
+
+
+def _something(attrs: dict[str, Any]) -> dict[str, Any]:
+    if not attrs:
+        raise ValidationError("Name what is to change.")
+    return attrs

@@ -1,0 +1,129 @@
+"""What operators name and set up: settings by pattern, aliases, administered objects, links to other brokers."""
+
+from urllib.parse import quote
+
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from console.selectors import names
+from console.services import destinations, foreign, objects, policies
+
+from . import bodies, shapes
+from .documented import says
+from .problems import Problem
+from .view import View, done, idempotent, one, page, told
+
+
+class Policies(View):
+    @says("List settings by name pattern", shapes.Policy, paged=True)
+    def get(self, request: Request) -> Response:
+        return page(shapes.Policy, names.policy_page(self.after(), self.limit()))
+
+
+class OnePolicy(View):
+    @says("Query the settings of a pattern", shapes.Policy)
+    def get(self, request: Request, name: str) -> Response:
+        return one(shapes.Policy, names.policy(name))
+
+    @says("Set what destinations of a pattern begin with", shapes.ControlRequest, asks=True, body=bodies.PolicyBody)
+    def put(self, request: Request, name: str) -> Response:
+        return told(policies.put(self.actor, name, self.body(bodies.PolicyBody)["settings"]))
+
+    @says("Forget the settings of a pattern", shapes.ControlRequest, asks=True, once=True)
+    @idempotent
+    def delete(self, request: Request, name: str) -> Response:
+        return told(policies.drop(self.actor, name))
+
+
+class Aliases(View):
+    @says("List aliases", shapes.Alias, paged=True)
+    def get(self, request: Request) -> Response:
+        return page(shapes.Alias, names.alias_page(self.after(), self.limit()))
+
+    @says("Create an alias", shapes.ControlRequest, status=201, asks=True, body=bodies.CreateAliasBody)
+    def post(self, request: Request) -> Response:
+        given = self.body(bodies.CreateAliasBody)
+        address, target = given.pop("address"), given.pop("target")
+        return told(destinations.create_alias(self.actor, address, target, given), 201, f"/api/v1/aliases/{quote(address)}")
+
+
+class OneAlias(View):
+    @says("Query an alias", shapes.Alias)
+    def get(self, request: Request, name: str) -> Response:
+        return one(shapes.Alias, names.alias(name))
+
+    @says("Change an alias", shapes.ControlRequest, asks=True, body=bodies.UpdateAliasBody)
+    def patch(self, request: Request, name: str) -> Response:
+        return told(destinations.update_alias(self.actor, name, self.body(bodies.UpdateAliasBody)))
+
+    @says("Delete an alias; its target stays", shapes.ControlRequest, asks=True, once=True)
+    @idempotent
+    def delete(self, request: Request, name: str) -> Response:
+        return told(destinations.delete_alias(self.actor, name))
+
+
+class Objects(View):
+    @says("List administered objects", shapes.AdministeredObject, paged=True)
+    def get(self, request: Request) -> Response:
+        return page(shapes.AdministeredObject, names.object_page(self.after(), self.limit()))
+
+    @says("Create an administered object", shapes.Done, status=201, body=bodies.CreateObjectBody)
+    def post(self, request: Request) -> Response:
+        given = self.body(bodies.CreateObjectBody)
+        attributes, read_only = given.get("attributes", {}), given.get("read_only", False)
+        warnings = objects.create(self.actor, given["name"], given["kind"], attributes, read_only=read_only)
+        return done(warnings, 201, f"/api/v1/objects/{quote(given['name'])}")
+
+
+class OneObject(View):
+    @says("Query an administered object", shapes.AdministeredObject)
+    def get(self, request: Request, name: str) -> Response:
+        return one(shapes.AdministeredObject, names.administered_object(name))
+
+    @says("Change an administered object", shapes.Done, body=bodies.ObjectBody)
+    def put(self, request: Request, name: str) -> Response:
+        given = self.body(bodies.ObjectBody)
+        _exists(names.administered_object(name))
+        return done(objects.update(self.actor, name, given["attributes"], read_only=given.get("read_only", False)))
+
+    @says("Delete an administered object", shapes.Done, writes=True, once=True)
+    @idempotent
+    def delete(self, request: Request, name: str) -> Response:
+        _exists(names.administered_object(name))
+        objects.delete(self.actor, name)
+        return done()
+
+
+class Links(View):
+    @says("List links to other brokers", shapes.Link, paged=True)
+    def get(self, request: Request) -> Response:
+        return page(shapes.Link, names.link_page(self.after(), self.limit()))
+
+    @says("Create a link to another broker", shapes.Done, status=201, body=bodies.CreateLinkBody)
+    def post(self, request: Request) -> Response:
+        given = self.body(bodies.CreateLinkBody)
+        warnings = foreign.create(self.actor, given["name"], given["attributes"])
+        return done(warnings, 201, f"/api/v1/links/{quote(given['name'])}")
+
+
+class OneLink(View):
+    @says("Query a link to another broker", shapes.Link)
+    def get(self, request: Request, name: str) -> Response:
+        return one(shapes.Link, names.link(name))
+
+    @says("Change a link to another broker", shapes.Done, body=bodies.LinkBody)
+    def put(self, request: Request, name: str) -> Response:
+        given = self.body(bodies.LinkBody)
+        _exists(names.link(name))
+        return done(foreign.update(self.actor, name, given["attributes"]))
+
+    @says("Delete a link to another broker", shapes.Done, writes=True, once=True)
+    @idempotent
+    def delete(self, request: Request, name: str) -> Response:
+        _exists(names.link(name))
+        return done(foreign.delete(self.actor, name))
+
+
+def _exists(found: object) -> None:
+    if found is None:
+        raise Problem("not-found")

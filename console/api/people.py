@@ -1,0 +1,99 @@
+"""Client accounts, operators of the console, and their tokens."""
+
+from typing import Any
+from urllib.parse import quote
+
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from console.selectors import accounts, operators, tokens
+from console.services import accounts as account_service
+from console.services import operators as operator_service
+from console.services import tokens as token_service
+
+from . import bodies, shapes
+from .documented import says
+from .problems import Problem
+from .view import View, done, idempotent, one, page
+
+
+class Accounts(View):
+    @says("List client accounts", shapes.Account, paged=True)
+    def get(self, request: Request) -> Response:
+        return page(shapes.Account, accounts.page(self.after(), self.limit()))
+
+    @says("Create a client account", shapes.Done, status=201, body=bodies.CreateAccountBody)
+    def post(self, request: Request) -> Response:
+        given = self.body(bodies.CreateAccountBody)
+        account_service.create(self.actor, given["name"], given["password"], loopback_only=given.get("loopback_only", False))
+        return done(status=201, location=f"/api/v1/accounts/{quote(given['name'])}")
+
+
+class OneAccount(View):
+    @says("Query a client account", shapes.Account)
+    def get(self, request: Request, name: str) -> Response:
+        return one(shapes.Account, accounts.by_name(name))
+
+    @says("Change a client account: password, disabled, levels of reliability", shapes.Done, body=bodies.AccountBody)
+    def patch(self, request: Request, name: str) -> Response:
+        given = self.body(bodies.AccountBody)
+        it = accounts.by_name(name)
+        if it is None:
+            raise Problem("not-found")
+        levels = None
+        if "persistent_reliability" in given or "nonpersistent_reliability" in given:
+            levels = (given.get("persistent_reliability", it.persistent_reliability), given.get("nonpersistent_reliability", it.nonpersistent_reliability))
+        return done(account_service.update(self.actor, name, password=given.get("password"), disabled=given.get("disabled"), levels=levels))
+
+    @says("Delete a client account", shapes.Done, writes=True, once=True)
+    @idempotent
+    def delete(self, request: Request, name: str) -> Response:
+        if accounts.by_name(name) is None:
+            raise Problem("not-found")
+        account_service.delete(self.actor, name)
+        return done()
+
+
+class Operators(View):
+    @says("List operators; for superusers", shapes.Operator, paged=True)
+    def get(self, request: Request) -> Response:
+        return page(shapes.Operator, operators.page_for(self.actor, self.after(), self.limit()))
+
+    @says("Create an operator", shapes.Done, status=201, body=bodies.CreateOperatorBody)
+    def post(self, request: Request) -> Response:
+        given = self.body(bodies.CreateOperatorBody)
+        superuser = given.get("superuser", False)
+        operator_service.create(self.actor, given["name"], given["password"], given.get("rights", ()), superuser=superuser)
+        return done(status=201, location=f"/api/v1/operators/{quote(given['name'])}")
+
+
+class OneOperator(View):
+    @says("Query an operator; for superusers", shapes.Operator)
+    def get(self, request: Request, name: str) -> Response:
+        return one(shapes.Operator, operators.by_name_for(self.actor, name))
+
+    @says("Change an operator: password, disabled, rights", shapes.Done, body=bodies.OperatorBody)
+    def patch(self, request: Request, name: str) -> Response:
+        given: dict[str, Any] = self.body(bodies.OperatorBody)
+        operator_service.update(self.actor, name, **given)
+        return done()
+
+
+class Tokens(View):
+    @says("List one's own tokens", shapes.Token, paged=True)
+    def get(self, request: Request) -> Response:
+        return page(shapes.Token, tokens.of(request.user, self.number_after(), self.limit()))
+
+    @says("Make a token of one's own", shapes.MadeToken, status=201, body=bodies.CreateTokenBody)
+    def post(self, request: Request) -> Response:
+        given = self.body(bodies.CreateTokenBody)
+        made = token_service.create(self.actor, given["name"], given["scope"], given["days"], by_token=request.auth is not None)
+        return Response(shapes.MadeToken(made).data, 201, headers={"Location": "/api/v1/tokens"})
+
+
+class OneToken(View):
+    @says("Revoke a token", shapes.Done, writes=True, once=True)
+    @idempotent
+    def delete(self, request: Request, number: str) -> Response:
+        token_service.revoke(self.actor, int(number))
+        return done()

@@ -1,0 +1,110 @@
+"""Every way the API says no: RFC 9457 problem documents, one code per cause."""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from django.core.exceptions import PermissionDenied
+from django.db import InterfaceError, OperationalError
+from django.http import Http404
+from rest_framework import exceptions
+from rest_framework.response import Response
+
+from broker_core.control import InvalidRequest
+from console.services import accounts, foreign, login, objects, operators, tokens
+
+MEDIA_TYPE = "application/problem+json"
+TYPES = "/api/v1/problems"
+CODES: dict[str, tuple[int, str]] = {
+    "invalid": (400, "The request is not valid as it stands"),
+    "unauthenticated": (401, "The request shows nobody: log in, or send a token"),
+    "forbidden": (403, "This person or token may not do it"),
+    "not-found": (404, "There is no such thing"),
+    "method-not-allowed": (405, "The address does not know the method"),
+    "not-acceptable": (406, "The answer can be had as JSON only"),
+    "refused": (409, "The node refused"),
+    "call-unanswered": (409, "The call with this Idempotency-Key has begun, and what became of it is not known yet"),
+    "too-large": (413, "The body is too large"),
+    "media-type": (415, "The body must be JSON"),
+    "key-reused": (422, "The Idempotency-Key was used for another call"),
+    "throttled": (429, "Too many failures from this place: nothing was looked at"),
+    "unavailable": (503, "The database cannot be reached"),
+}
+"""Status and title by code."""
+SENTENCES = (InvalidRequest, accounts.InvalidAccount, foreign.InvalidLink, objects.InvalidObject, operators.InvalidOperator, tokens.InvalidToken)
+"""What services raise for what can never be done as it is asked."""
+ERRORS_MAX = 100
+
+
+@dataclass(eq=False)
+class Problem(Exception):
+    """One of CODES, said to the client."""
+
+    code: str
+    detail: str = ""
+    members: dict[str, Any] = field(default_factory=dict)
+    headers: dict[str, str] = field(default_factory=dict)
+
+
+def answer(problem: Problem) -> Response:
+    status, title = CODES[problem.code]
+    document = {"type": f"{TYPES}#{problem.code}", "title": title, "status": status, "code": problem.code, "detail": problem.detail or f"{title}."}
+    return Response(document | problem.members, status, headers=problem.headers, content_type=MEDIA_TYPE)
+
+
+def handler(error: Exception, context: dict[str, Any]) -> Response | None:
+    """DRF's EXCEPTION_HANDLER. None: a bug, which stops loudly."""
+    problem = _problem(error)
+    if problem is None:
+        return None
+    if problem.code == "unauthenticated":
+        problem.headers.setdefault("WWW-Authenticate", "Bearer")
+    return answer(problem)
+
+
+def _problem(error: Exception) -> Problem | None:
+    if isinstance(error, Problem):
+        return error
+    if isinstance(error, SENTENCES):
+        return Problem("invalid", _sentence(str(error)))
+    if isinstance(error, login.Throttled):
+        return Problem("throttled", headers={"Retry-After": str(error.retry_seconds)})
+    if isinstance(error, exceptions.ValidationError):
+        found = list(_errors("", error.detail))[:ERRORS_MAX]
+        return Problem("invalid", f"{found[0]['field'] or 'The body'}: {found[0]['message']}", {"errors": found})
+    if isinstance(error, PermissionDenied | exceptions.PermissionDenied):
+        return Problem("forbidden", str(error))
+    if isinstance(error, Http404 | exceptions.NotFound):
+        return Problem("not-found")
+    if isinstance(error, OperationalError | InterfaceError):
+        return Problem("unavailable", headers={"Retry-After": "5"})
+    for kind, code in _OF_FRAMEWORK:
+        if isinstance(error, kind):
+            return Problem(code, str(error.detail))
+    return None
+
+
+_OF_FRAMEWORK: tuple[tuple[type[exceptions.APIException], str], ...] = (
+    (exceptions.ParseError, "invalid"),
+    (exceptions.NotAuthenticated, "unauthenticated"),
+    (exceptions.AuthenticationFailed, "unauthenticated"),
+    (exceptions.MethodNotAllowed, "method-not-allowed"),
+    (exceptions.NotAcceptable, "not-acceptable"),
+    (exceptions.UnsupportedMediaType, "media-type"),
+)
+
+
+def _errors(path: str, detail: Any) -> Any:
+    """DRF's tree of errors as a list of fields and sentences."""
+    if isinstance(detail, dict):
+        for name, each in detail.items():
+            inner = path if name == "non_field_errors" else f"{path}.{name}" if path else str(name)
+            yield from _errors(inner, each)
+    elif isinstance(detail, list):
+        for each in detail:
+            yield from _errors(path, each)
+    else:
+        yield {"field": path, "message": str(detail)}
+
+
+def _sentence(text: str) -> str:
+    return f"{text[:1].upper()}{text[1:]}{'' if text.endswith('.') else '.'}"

@@ -1,0 +1,244 @@
+"""What the API answers with."""
+
+from drf_spectacular.utils import PolymorphicProxySerializer, extend_schema_field
+from rest_framework import serializers
+
+from console.selectors.requests import STATES
+
+DESTINATION_STATES = ("RUNNING", "CONSUMERS_PAUSED", "PRODUCERS_PAUSED", "PAUSED")
+Shape = serializers.Serializer
+Integer = serializers.IntegerField
+String = serializers.CharField
+Boolean = serializers.BooleanField
+Instant = serializers.DateTimeField
+
+
+def counter(help_text: str = "") -> Integer:
+    return Integer(allow_null=True, help_text=f"{help_text} Null: unknown.".strip())
+
+
+class ProblemDocument(Shape):
+    """RFC 9457. `errors` names members of the body; `refusal` says which way of saying no of the node's it is."""
+
+    type = String()
+    title = String()
+    status = Integer()
+    code = String()
+    detail = String()
+    errors = serializers.ListField(required=False)
+    refusal = String(required=False)
+    request = Integer(required=False)
+
+
+class ProblemCode(Shape):
+    code = String()
+    status = Integer()
+    title = String()
+
+
+class ControlRequest(Shape):
+    """What was asked of the node, and what became of it."""
+
+    number = Integer()
+    verb = String()
+    address = String()
+    arguments = serializers.DictField()
+    requested_by = String()
+    created_at = Instant()
+    deadline_at = Instant(allow_null=True)
+    state = serializers.ChoiceField(STATES, help_text="lapsed: not answered before the deadline; no node applies it any more.")
+    answered_at = Instant(allow_null=True)
+    result = serializers.DictField(allow_null=True, help_text="Null: no answer yet. `warnings` are for the operator.")
+
+
+class Done(Shape):
+    """What was asked is done."""
+
+    warnings = serializers.ListField(child=String(), help_text="What its operator may not have meant.")
+
+
+class WhoAmI(Shape):
+    name = String()
+    superuser = Boolean(help_text="Has every right, and manages operators.")
+    rights = serializers.ListField(child=String())
+    read_only = Boolean(help_text="Came with a token that may only read.")
+
+
+class Destination(Shape):
+    number = Integer(help_text="Never given twice; negative: temporary.")
+    address = String()
+    automatic = Boolean(help_text="A client's use created it; it goes when it is idle.")
+    temporary = Boolean()
+    reserved = Boolean(help_text="The broker's own.")
+    state = serializers.SerializerMethodField()
+    settings = serializers.DictField(help_text="Those that it has; empty: those of all.")
+    depth = counter("Messages held, delivered ones included, delayed ones not.")
+    octets = counter()
+    consumers = counter()
+    unsettled = counter("Delivered and not acknowledged.")
+    oldest_ms = Integer(allow_null=True, help_text="Age of the oldest message. Null: unknown, or there is none.")
+    accepted_total = counter()
+    settled_total = counter()
+    dead_total = counter()
+    expired_total = counter()
+    redelivered_total = counter()
+    scheduled = counter("Delayed messages that are not due.")
+    scheduled_octets = counter()
+    at = Instant(allow_null=True, help_text="When the counters had these values.")
+
+    @extend_schema_field({"type": "string", "enum": DESTINATION_STATES})
+    def get_state(self, it: object) -> str:
+        return DESTINATION_STATES[it.state & 3]
+
+
+class Preview(Shape):
+    """What a call would do now; it did nothing."""
+
+    address = String()
+    depth = counter("To be given with the call: what you saw.")
+    discarded = counter()
+    kept = counter("Delivered to consumers.")
+    scheduled = counter("Delayed messages that would be discarded, too.")
+
+
+DISCARDED = PolymorphicProxySerializer("Discarded", [ControlRequest, Preview], None)
+"""Of a dry run, the latter."""
+
+
+class Policy(Shape):
+    pattern = String()
+    settings = serializers.DictField()
+
+
+class Alias(Shape):
+    address = String()
+    target = String()
+    default_reliability = String()
+    maximum_reliability = String()
+    reliability_override = Boolean()
+
+
+class AdministeredObject(Shape):
+    name = String()
+    kind = String()
+    attributes = serializers.DictField()
+    read_only = Boolean()
+    created_at = Instant()
+
+
+class Link(Shape):
+    name = String()
+    attributes = serializers.DictField(help_text="The passcode is never among them.")
+    has_passcode = Boolean()
+    created_at = Instant()
+
+
+class Branch(Shape):
+    number = Integer()
+    xid = String()
+    account = String()
+    state = String(help_text="prepared; or committed, rolled back: by hand, and not forgotten yet.")
+    sends = Integer()
+    acknowledgements = Integer()
+    octets = Integer()
+    prepared_at = Instant()
+    ended_at = Instant(allow_null=True)
+
+
+class Account(Shape):
+    name = String()
+    disabled = Boolean()
+    loopback_only = Boolean()
+    persistent_reliability = String()
+    nonpersistent_reliability = String()
+    created_at = Instant()
+
+
+class Operator(Shape):
+    name = String()
+    superuser = Boolean()
+    disabled = Boolean()
+    last_login = Instant(allow_null=True)
+    rights = serializers.ListField(child=String())
+
+
+class Token(Shape):
+    number = Integer()
+    name = String()
+    scope = String()
+    created_at = Instant()
+    expires_at = Instant()
+    last_used_at = Instant(allow_null=True, help_text="To the minute.")
+
+
+class MadeToken(Shape):
+    number = Integer()
+    token = String(help_text="Shown this once; it is kept nowhere.")
+
+
+class AuditEntry(Shape):
+    entry = Integer()
+    at = Instant()
+    who = String()
+    origin = String()
+    what = String()
+    address = String()
+    arguments = serializers.DictField()
+    request = Integer(allow_null=True)
+    answered = Boolean()
+    done = Boolean(allow_null=True)
+    result = serializers.DictField()
+
+
+class Standby(Shape):
+    node = String()
+    started_at = Instant()
+
+
+class Listener(Shape):
+    name = String()
+    up = Boolean()
+    detail = String()
+
+
+class Node(Shape):
+    alive = Boolean(help_text="It holds the lease and was heard of within five seconds.")
+    holder = String(allow_null=True)
+    epoch = Integer()
+    since = Instant(allow_null=True)
+    heartbeat_seconds = serializers.FloatField(allow_null=True)
+    reporting = Boolean()
+    started_at = Instant(allow_null=True)
+    connections = counter("Clients connected.")
+    listeners = Listener(many=True)
+    standbys = Standby(many=True)
+    metrics = serializers.DictField()
+
+
+class Check(Shape):
+    name = String()
+    problem = String()
+
+
+class Health(Shape):
+    ready = Boolean()
+    problems = Check(many=True)
+
+
+class Totals(Shape):
+    """Sums over destinations."""
+
+    destinations = counter()
+    depth = counter()
+    octets = counter()
+    unsettled = counter()
+    scheduled = counter()
+    scheduled_octets = counter()
+    consumers = counter()
+    paused = counter()
+    oldest_ms = Integer(allow_null=True)
+    accepted_total = counter()
+    settled_total = counter()
+    dead_total = counter()
+    expired_total = counter()
+    redelivered_total = counter()

@@ -1,0 +1,109 @@
+"""What is: the node, its health, sums, prepared branches, requests and the audit log; and what the API is itself."""
+
+from functools import cache
+from typing import Any
+
+from drf_spectacular.generators import SchemaGenerator
+from drf_spectacular.types import OpenApiTypes
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from console.selectors import audit, branches, health, node, operators, requests, totals
+from console.services import branches as branch_service
+
+from . import problems, shapes
+from .documented import says
+from .problems import Problem
+from .view import View, idempotent, one, page, told
+
+
+class WhoAmI(View):
+    @says("Who asks, and what he may do", shapes.WhoAmI)
+    def get(self, request: Request) -> Response:
+        actor = self.actor
+        return Response({"name": actor.name, "superuser": actor.user.is_superuser, "rights": operators.rights_of(actor), "read_only": actor.read_only})
+
+
+class Node(View):
+    @says("The node that serves, its listeners, and those that stand by", shapes.Node)
+    def get(self, request: Request) -> Response:
+        status = node.node_status()
+        told_of = {name: getattr(status, name) for name in ("alive", "holder", "epoch", "since", "heartbeat_seconds", "reporting", "started_at")}
+        shown = {**told_of, "connections": status.connections, "standbys": status.standbys, "metrics": status.metrics}
+        return Response(shapes.Node({**shown, "listeners": health.listeners(status)}).data)
+
+
+class Health(View):
+    @says("What is wrong, by name of the check", shapes.Health)
+    def get(self, request: Request) -> Response:
+        found = health.problems(node.node_status())
+        return Response({"ready": not found, "problems": [{"name": name, "problem": sentence} for name, sentence in found.items()]})
+
+
+class Totals(View):
+    @says("Sums over destinations", shapes.Totals)
+    def get(self, request: Request) -> Response:
+        found = totals.totals()
+        return Response(shapes.Totals(dict.fromkeys(shapes.Totals().fields) if found is None else found).data)
+
+
+class Branches(View):
+    @says("List prepared branches of distributed transactions", shapes.Branch, paged=True)
+    def get(self, request: Request) -> Response:
+        return page(shapes.Branch, branches.page(self.number_after(), self.limit()))
+
+
+class OneBranch(View):
+    @says("Query a prepared branch", shapes.Branch)
+    def get(self, request: Request, number: str) -> Response:
+        return one(shapes.Branch, branches.by_number(int(number)))
+
+
+class EndBranch(View):
+    @says("End a prepared branch by hand, or forget that it was", shapes.ControlRequest, asks=True, once=True)
+    @idempotent
+    def post(self, request: Request, number: str, verb: str) -> Response:
+        if branches.by_number(int(number)) is None:
+            raise Problem("not-found")
+        return told(branch_service.end(self.actor, verb, int(number)))
+
+
+class OneRequest(View):
+    @says("What became of a request to the node", shapes.ControlRequest)
+    def get(self, request: Request, number: str) -> Response:
+        return one(shapes.ControlRequest, requests.by_number(int(number)))
+
+
+class Audit(View):
+    @says("Who did what, newest first; refused attempts too", shapes.AuditEntry, paged=True)
+    def get(self, request: Request) -> Response:
+        return page(shapes.AuditEntry, audit.page(self.number_after(), self.limit()))
+
+
+class Problems(View):
+    @says("Every code of a problem document", shapes.ProblemCode(many=True))
+    def get(self, request: Request) -> Response:
+        return Response([{"code": code, "status": status, "title": title} for code, (status, title) in problems.CODES.items()])
+
+
+class Schema(View):
+    @says("This document", OpenApiTypes.OBJECT)
+    def get(self, request: Request) -> Response:
+        return Response(document())
+
+
+@cache
+def document() -> dict[str, Any]:
+    """The OpenAPI document: the same for everybody, and made once."""
+    return SchemaGenerator(api_version="1").get_schema(public=True)
+
+
+class Nothing(View):
+    """Any other address."""
+
+    schema = None
+
+    def get(self, request: Request, **arguments: str) -> Response:
+        raise Problem("not-found")
+
+    post = put = patch = delete = get

@@ -1,0 +1,44 @@
+"""The addresses under /api/v1/. Names that may hold any character end an address; what is done to a destination goes by its number."""
+
+from django.urls import path, re_path
+
+from console.services.branches import VERBS
+
+from . import destinations, names, people, state
+
+NUMBER = "[0-9]{1,18}"
+DESTINATION = r"^destinations/(?P<number>-?[0-9]{1,10})"
+
+urlpatterns = [
+    path("whoami", state.WhoAmI.as_view()),
+    path("node", state.Node.as_view()),
+    path("health", state.Health.as_view()),
+    path("totals", state.Totals.as_view()),
+    path("audit", state.Audit.as_view()),
+    path("problems", state.Problems.as_view()),
+    path("schema/", state.Schema.as_view()),
+    re_path(rf"^requests/(?P<number>{NUMBER})$", state.OneRequest.as_view()),
+    path("destinations", destinations.Destinations.as_view()),
+    re_path(rf"{DESTINATION}$", destinations.OneDestination.as_view()),
+    re_path(rf"{DESTINATION}/pause$", destinations.Pause.as_view()),
+    re_path(rf"{DESTINATION}/resume$", destinations.Resume.as_view()),
+    re_path(rf"{DESTINATION}/purge$", destinations.Purge.as_view()),
+    path("policies", names.Policies.as_view()),
+    path("policies/<path:name>", names.OnePolicy.as_view()),
+    path("aliases", names.Aliases.as_view()),
+    path("aliases/<path:name>", names.OneAlias.as_view()),
+    path("objects", names.Objects.as_view()),
+    path("objects/<path:name>", names.OneObject.as_view()),
+    path("links", names.Links.as_view()),
+    path("links/<path:name>", names.OneLink.as_view()),
+    path("branches", state.Branches.as_view()),
+    re_path(rf"^branches/(?P<number>{NUMBER})$", state.OneBranch.as_view()),
+    re_path(rf"^branches/(?P<number>{NUMBER})/(?P<verb>{'|'.join(VERBS)})$", state.EndBranch.as_view()),
+    path("accounts", people.Accounts.as_view()),
+    path("accounts/<path:name>", people.OneAccount.as_view()),
+    path("operators", people.Operators.as_view()),
+    path("operators/<path:name>", people.OneOperator.as_view()),
+    path("tokens", people.Tokens.as_view()),
+    re_path(rf"^tokens/(?P<number>{NUMBER})$", people.OneToken.as_view()),
+    re_path(r"^[\s\S]*$", state.Nothing.as_view()),
+]

@@ -1,0 +1,138 @@
+"""What the views have in common: queries and bodies checked, answers of the node turned into answers of the API."""
+
+from collections.abc import Callable, Sequence
+from functools import wraps
+from typing import Any
+
+from django.core.exceptions import PermissionDenied
+from django.http import Http404
+from rest_framework import serializers
+from rest_framework.exceptions import APIException
+from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.views import APIView
+
+from console.selectors import requests
+from console.services import idempotency
+from console.services.audit import Actor
+from console.services.requests import Outcome
+
+from . import problems, shapes
+from .authentication import actor_of
+from .documented import LIMIT_MAX
+from .problems import Problem
+
+LIMIT = 100
+NUMBER_MAX = (1 << 63) - 1
+HARMLESS = (Problem, PermissionDenied, Http404, APIException, *problems.SENTENCES)
+"""What is raised where nothing was done."""
+
+
+class View(APIView):
+    def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
+        super().initial(request, *args, **kwargs)
+        if any("\x00" in value for value in kwargs.values()):
+            raise Problem("not-found")
+        handler = getattr(self, request.method.lower(), None)
+        known = getattr(handler, "query_names", ())
+        # A misspelt dry_run would do what it should only count.
+        if handler is not None and (unknown := sorted(set(request.query_params) - set(known))):
+            raise Problem("invalid", f"There is no parameter {unknown[0]!r}; this call takes {', '.join(sorted(known)) or 'none'}.")
+
+    @property
+    def actor(self) -> Actor:
+        return actor_of(self.request)
+
+    def body(self, kind: type[serializers.Serializer]) -> dict[str, Any]:
+        """What the client sent, checked. Raises ValidationError."""
+        given = kind(data=self.request.data)
+        given.is_valid(raise_exception=True)
+        return dict(given.validated_data)
+
+    def limit(self) -> int:
+        return self.whole("limit", LIMIT, 1, LIMIT_MAX)
+
+    def after(self) -> str:
+        return self.request.query_params.get("after", "").replace("\x00", "")
+
+    def whole(self, name: str, default: int, least: int, most: int) -> int:
+        """A parameter of the query. Raises Problem."""
+        text = self.request.query_params.get(name)
+        if text is None:
+            return default
+        if text.isascii() and text.isdigit() and len(text) <= 19 and least <= int(text) <= most:
+            return int(text)
+        raise Problem("invalid", f"{name} must be a whole number from {least} to {most}.")
+
+    def flag(self, name: str) -> bool:
+        text = self.request.query_params.get(name, "false")
+        if text not in ("true", "false"):
+            raise Problem("invalid", f"{name} must be true or false.")
+        return text == "true"
+
+    def number_after(self) -> int:
+        """The key of a page whose keys are numbers."""
+        text = self.after()
+        if not text:
+            return 0
+        if text.isascii() and text.isdigit() and len(text) <= 19 and int(text) <= NUMBER_MAX:
+            return int(text)
+        raise Problem("invalid", "after must be the `next` of another page.")
+
+
+def page(shape: type[serializers.Serializer], found: tuple[Sequence[Any], Any]) -> Response:
+    listed, following = found
+    return Response({"items": shape(listed, many=True).data, "next": str(following) if following else None})
+
+
+def one(shape: type[serializers.Serializer], found: Any) -> Response:
+    """Raises Problem: there is none."""
+    if found is None:
+        raise Problem("not-found")
+    return Response(shape(found).data)
+
+
+def told(outcome: Outcome, status: int = 200, location: str = "") -> Response:
+    """What the node answered; 202 if it has not. Raises Problem: it refused."""
+    answer = outcome.answer
+    if answer is not None and not answer.done:
+        words = answer.result.get("message", "the node refused, and did not say why")
+        detail = f" ({answer.result['detail']})" if answer.result.get("detail") else ""
+        raise Problem("refused", f"{words}{detail}.", {"refusal": answer.result.get("refusal", ""), "request": outcome.request})
+    where = f"/api/v1/requests/{outcome.request}" if answer is None else location
+    asked = shapes.ControlRequest(requests.by_number(outcome.request)).data
+    return Response(asked, 202 if answer is None else status, headers={"Location": where} if where else None)
+
+
+def done(warnings: Sequence[str] | None = None, status: int = 200, location: str = "") -> Response:
+    return Response({"warnings": list(warnings or ())}, status, headers={"Location": location} if location else None)
+
+
+def idempotent(handler: Callable[..., Response]) -> Callable[..., Response]:
+    """A call that may carry an Idempotency-Key. What was refused did nothing: its key may be used again."""
+
+    @wraps(handler)
+    def call(self: View, request: Request, **arguments: Any) -> Response:
+        key = request.headers.get("Idempotency-Key")
+        if key is None or self.flag("dry_run"):
+            return handler(self, request, **arguments)
+        if not (key.isascii() and key.isprintable() and " " not in key and 0 < len(key) <= idempotency.KEY_CHARACTERS_MAX):
+            raise Problem("invalid", f"Idempotency-Key must have 1 to {idempotency.KEY_CHARACTERS_MAX} characters of ASCII, none of them a space.")
+        try:
+            known, new = idempotency.begin(self.actor, key, request.method, request.get_full_path(), request.data)
+        except idempotency.KeyReused as error:
+            raise Problem("key-reused") from error
+        except idempotency.CallUnanswered as error:
+            raise Problem("call-unanswered", headers={"Retry-After": "1"}) from error
+        if not new:
+            again = {"Idempotent-Replayed": "true"} | ({"Location": known.location} if known.location else {})
+            return Response(known.answer, known.status, headers=again)
+        try:
+            response = handler(self, request, **arguments)
+        except HARMLESS:
+            idempotency.free(known)
+            raise
+        idempotency.keep(known, response.status_code, response.data, response.headers.get("Location", ""))
+        return response
+
+    return call

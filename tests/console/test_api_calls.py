@@ -1,0 +1,179 @@
+"""Who may call, and how often the same call is done: tokens, sessions with CSRF, idempotency keys, throttling."""
+
+from datetime import timedelta
+
+import pytest
+from django.contrib.auth.models import User
+from django.test import Client, override_settings
+from django.utils import timezone
+
+from console.models import ApiToken, IdempotentCall
+from console.services import idempotency, scheduled
+from console.services.audit import Actor
+from tests.console import facts
+from tests.console.api import bearer, call, person, problem, token
+from tests.console.conftest import OPERATOR
+from tests.console.engine_node import EngineNode
+
+
+@pytest.fixture
+def olga(database):
+    return User.objects.get(username=OPERATOR)
+
+
+@pytest.fixture
+def node(database):
+    with EngineNode(database, {"queue/orders": 3}) as node:
+        yield node
+
+
+# -- tokens -------------------------------------------------------------------------------------------------------------------------
+def test_a_token_is_shown_once_and_kept_as_a_hash(operator, database):
+    made = call(operator, "POST", "tokens", {"name": "ci", "scope": "write", "days": 7})
+    text = made.document["token"]
+    assert made.status_code == 201
+    [(digest,)] = facts.rows(database, "SELECT digest FROM console_apitoken")
+    assert text not in digest
+    for path in ("tokens", "audit"):
+        assert text.encode() not in call(operator, "GET", path).content
+    assert call(operator, "GET", "tokens").document["items"][0]["last_used_at"] is None
+    assert call(bearer(text), "GET", "whoami").document == {
+        "name": "olga", "superuser": True, "rights": ["discard_message", "manage_account", "manage_destination"], "read_only": False,
+    }  # fmt: skip
+    assert call(operator, "GET", "tokens").document["items"][0]["last_used_at"] is not None
+    assert call(operator, "DELETE", f"tokens/{made.document['number']}").status_code == 200
+    problem(call(bearer(text), "GET", "whoami"), 401, "unauthenticated")
+    told = facts.rows(database, "SELECT what FROM surety.audit WHERE what LIKE 'token %' ORDER BY entry")
+    assert told == [("token create",), ("token revoke",)]
+
+
+def test_what_a_token_did_is_in_the_audit_with_the_token(olga, database):
+    call(bearer(token(olga)), "POST", "accounts", {"name": "shop", "password": "long enough"})
+    number = ApiToken.objects.get().pk
+    assert facts.rows(database, "SELECT who, origin FROM surety.audit WHERE what = 'account create'") == [("olga", f"127.0.0.1, token {number}")]
+
+
+def test_an_expired_token_and_that_of_a_disabled_person_are_nothing(database):
+    text = token(person("vera"))
+    ApiToken.objects.update(expires_at=timezone.now())
+    problem(call(bearer(text), "GET", "whoami"), 401, "unauthenticated")
+    ApiToken.objects.update(expires_at=timezone.now() + timedelta(days=1))
+    assert call(bearer(text), "GET", "whoami").status_code == 200
+    User.objects.filter(username="vera").update(is_active=False)
+    problem(call(bearer(text), "GET", "whoami"), 401, "unauthenticated")
+
+
+def test_a_read_token_looks_and_does_nothing_else(olga, database):
+    client = bearer(token(olga, "read"))
+    assert call(client, "GET", "operators").status_code == 200
+    assert problem(call(client, "POST", "accounts", {"name": "shop", "password": "long enough"}), 403, "forbidden") == "This token may only read."
+    assert facts.rows(database, "SELECT name FROM surety.account") == [("guest",)]
+    assert ("account create",) in facts.rows(database, "SELECT what FROM surety.audit WHERE result ? 'refused'")
+
+
+def test_a_token_makes_no_tokens_and_nobody_revokes_those_of_others(olga, operator, database):
+    problem(call(bearer(token(olga)), "POST", "tokens", {"name": "more", "scope": "write"}), 403, "forbidden")
+    number = ApiToken.objects.get().pk
+    vera = person("vera")
+    client = Client()
+    client.force_login(vera)
+    assert "may revoke" in problem(call(client, "DELETE", f"tokens/{number}"), 400, "invalid")
+    assert call(client, "GET", "tokens").document["items"] == []
+    token(vera)
+    assert call(operator, "DELETE", f"tokens/{ApiToken.objects.get(owner=vera).pk}").status_code == 200
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {"name": "", "scope": "read"}, {"name": " a", "scope": "read"}, {"name": "a", "scope": "all"}, {"name": "a", "scope": "read", "days": 367},
+        {"name": "ci", "scope": "read"},
+    ],
+)  # fmt: skip
+def test_a_token_that_cannot_be_is_refused(body, olga, operator):
+    token(olga)
+    problem(call(operator, "POST", "tokens", body), 400, "invalid")
+
+
+@override_settings(LOGIN_ATTEMPTS_MAX=3)
+def test_guesses_are_throttled_and_good_tokens_still_work(olga, database):
+    text = token(olga)
+    for _ in range(3):
+        problem(call(bearer("surety_wrong"), "GET", "whoami"), 401, "unauthenticated")
+    response = call(bearer("x" * 10_000), "GET", "whoami")
+    problem(response, 429, "throttled")
+    assert int(response["Retry-After"]) > 0
+    assert call(bearer(text), "GET", "whoami").status_code == 200
+
+
+# -- sessions -----------------------------------------------------------------------------------------------------------------------
+def test_a_write_from_a_browser_needs_the_csrf_token(olga, database):
+    browser = Client(enforce_csrf_checks=True)
+    browser.force_login(olga)
+    given = {"name": "shop", "password": "long enough"}
+    assert "CSRF" in problem(call(browser, "POST", "accounts", given), 403, "forbidden")
+    browser.get("/accounts")
+    csrf = browser.cookies["surety_csrf"].value
+    assert call(browser, "POST", "accounts", given, X_CSRFToken=csrf).status_code == 201
+
+
+def test_a_stranger_is_told_how_to_show_himself(stranger):
+    for path in ("whoami", "nothing", "schema/"):
+        response = call(stranger, "GET", path)
+        problem(response, 401, "unauthenticated")
+        assert response["WWW-Authenticate"] == "Bearer"
+
+
+def make(operator):
+    assert call(operator, "POST", "accounts", {"name": "shop", "password": "long enough"}).status_code == 201
+
+
+# -- once ---------------------------------------------------------------------------------------------------------------------------
+def test_a_repeated_call_gets_the_first_answer_and_is_not_done_again(operator, node, database):
+    [orders] = call(operator, "GET", "destinations?address=queue/orders").document["items"]
+    path = f"destinations/{orders['number']}/purge"
+    first = call(operator, "POST", path, {"depth": 3}, Idempotency_Key="k1")
+    again = call(operator, "POST", path, {"depth": 3}, Idempotency_Key="k1")
+    assert (again.status_code, again.document, again["Idempotent-Replayed"]) == (200, first.document, "true")
+    assert facts.rows(database, "SELECT count(*) FROM surety.control_request") == [(1,)]
+    problem(call(operator, "POST", path, {"depth": 4}, Idempotency_Key="k1"), 422, "key-reused")
+    problem(call(operator, "DELETE", f"destinations/{orders['number']}?depth=3", Idempotency_Key="k1"), 422, "key-reused")
+    assert call(operator, "POST", path, {"depth": 3}, Idempotency_Key="k2").document["result"]["purged"] == 0
+
+
+def test_what_was_refused_leaves_its_key_free(operator, viewer, node, database):
+    make(operator)
+    problem(call(operator, "DELETE", "accounts/nobody", Idempotency_Key="k"), 404, "not-found")
+    problem(call(viewer, "DELETE", "accounts/shop", Idempotency_Key="k"), 403, "forbidden")
+    problem(call(operator, "DELETE", "policies/queue/x", Idempotency_Key="k"), 409, "refused")
+    assert call(operator, "DELETE", "accounts/shop", Idempotency_Key="k").status_code == 200
+    assert IdempotentCall.objects.count() == 1
+    for key in ("", "a b", "é", "k" * 256):
+        problem(call(operator, "DELETE", "accounts/shop", Idempotency_Key=key), 400, "invalid")
+
+
+@override_settings(CONTROL_WAIT_SECONDS=0.05)
+def test_a_call_without_an_answer_is_repeated_with_its_request(operator, database):
+    facts.destination(database, 1, "queue/orders", depth=0)
+    for _ in range(2):
+        response = call(operator, "DELETE", "destinations/1?depth=0", Idempotency_Key="k")
+        assert (response.status_code, response["Location"]) == (202, "/api/v1/requests/1")
+
+
+def test_a_call_that_ended_in_the_middle_is_not_done_again(olga, operator, database):
+    make(operator)
+    idempotency.begin(Actor(olga), "k", "DELETE", "/api/v1/accounts/shop", {})
+    problem(call(operator, "DELETE", "accounts/shop", Idempotency_Key="k"), 409, "call-unanswered")
+    assert facts.rows(database, "SELECT name FROM surety.account ORDER BY name") == [("guest",), ("shop",)]
+
+
+def test_keys_are_forgotten_after_a_day(olga, operator, database):
+    make(operator)
+    call(operator, "DELETE", "accounts/shop", Idempotency_Key="k")
+    IdempotentCall.objects.update(at=timezone.now() - timedelta(days=1, seconds=1))
+    problem(call(operator, "DELETE", "accounts/shop", Idempotency_Key="k"), 404, "not-found")
+    assert IdempotentCall.objects.count() == 0
+    make(operator)
+    call(operator, "DELETE", "accounts/shop", Idempotency_Key="k")
+    IdempotentCall.objects.update(at=timezone.now() - timedelta(days=1, seconds=1))
+    assert scheduled.forget(400) == 1

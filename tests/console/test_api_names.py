@@ -1,0 +1,130 @@
+"""What operators name and set up, by REST: settings by pattern, aliases, administered objects, links, accounts, operators; prepared branches."""
+
+import pytest
+from django.contrib.auth.models import User
+
+from tests.console import facts
+from tests.console.api import call, problem
+from tests.console.engine_node import EngineNode
+
+
+@pytest.fixture
+def node(database):
+    with EngineNode(database) as node:
+        yield node
+
+
+def test_settings_by_pattern_are_set_replaced_and_dropped(operator, node):
+    path = "policies/queue/orders.*"
+    problem(call(operator, "GET", path), 404, "not-found")
+    problem(call(operator, "PUT", "policies/orders", {"settings": {"max_messages": 5}}), 400, "invalid")
+    assert call(operator, "PUT", path, {"settings": {"max_messages": 5}}).document["state"] == "done"
+    assert call(operator, "GET", path).document == {"pattern": "queue/orders.*", "settings": {"max_messages": 5}}
+    assert call(operator, "GET", "policies").document == {"items": [{"pattern": "queue/orders.*", "settings": {"max_messages": 5}}], "next": None}
+    assert call(operator, "DELETE", path).document["state"] == "done"
+    problem(call(operator, "DELETE", path), 409, "refused")
+
+
+def test_an_alias_is_made_changed_and_deleted(operator, node):
+    made = call(operator, "POST", "aliases", {"address": "queue/old name", "target": "queue/new"})
+    assert (made.status_code, made["Location"]) == (201, "/api/v1/aliases/queue/old%20name")
+    path = made["Location"].removeprefix("/api/v1/")
+    problem(call(operator, "POST", "aliases", {"address": "queue/old name", "target": "queue/new"}), 409, "refused")
+    assert call(operator, "PATCH", path, {"maximum_reliability": "express"}).document["state"] == "done"
+    assert call(operator, "GET", path).document["maximum_reliability"] == "express"
+    assert [each["target"] for each in call(operator, "GET", "aliases").document["items"]] == ["queue/new"]
+    assert call(operator, "DELETE", path).status_code == 200
+    problem(call(operator, "GET", path), 404, "not-found")
+
+
+def test_an_administered_object_is_made_changed_and_deleted(operator, database):
+    given = {"name": "jms/F/1", "kind": "factory", "attributes": {"persistent_reliability": "express"}}
+    made = call(operator, "POST", "objects", given)
+    assert (made.status_code, len(made.document["warnings"])) == (201, 1)
+    path = made["Location"].removeprefix("/api/v1/")
+    assert "already" in problem(call(operator, "POST", "objects", given), 400, "invalid")
+    assert call(operator, "PUT", path, {"attributes": {"priority": 5}}).status_code == 400
+    assert call(operator, "PUT", path, {"attributes": {}, "read_only": True}).document == {"warnings": []}
+    assert call(operator, "GET", path).document["read_only"] is True
+    assert call(operator, "DELETE", path).status_code == 200
+    for method, body in (("GET", None), ("PUT", {"attributes": {}}), ("DELETE", None)):
+        problem(call(operator, method, path, body), 404, "not-found")
+
+
+def test_the_passcode_of_a_link_comes_out_nowhere(operator, database):
+    attributes = {"host": "far.example", "tls": True, "login": "surety", "passcode": "s3cret"}
+    assert call(operator, "POST", "links", {"name": "far", "attributes": attributes}).status_code == 201
+    assert call(operator, "PUT", "links/far", {"attributes": {"host": "other", "passcode": "s3cret"}}).document["warnings"]
+    answers = [call(operator, "GET", path) for path in ("links", "links/far", "audit")]
+    answers.append(call(operator, "PUT", "links/far", {"attributes": {"host": "other", "passcode": "s3cret", "port": "x"}}))
+    assert not any(b"s3cret" in answer.content for answer in answers)
+    assert call(operator, "GET", "links/far").document["has_passcode"] is True
+    assert call(operator, "DELETE", "links/far").status_code == 200
+    problem(call(operator, "DELETE", "links/far"), 404, "not-found")
+
+
+def test_an_account_is_made_changed_as_a_whole_and_deleted(operator, database):
+    made = call(operator, "POST", "accounts", {"name": "shop/1", "password": "long enough"})
+    assert (made.status_code, made["Location"]) == (201, "/api/v1/accounts/shop/1")
+    changed = {"disabled": True, "persistent_reliability": "express", "password": "long enough 2"}
+    assert call(operator, "PATCH", "accounts/shop/1", changed).document["warnings"]
+    shown = call(operator, "GET", "accounts/shop/1").document
+    assert (shown["disabled"], shown["persistent_reliability"], shown["nonpersistent_reliability"]) == (True, "express", "")
+    assert "password" not in str(shown) and "key" not in str(shown)
+    problem(call(operator, "PATCH", "accounts/shop/1", {"disabled": False, "password": "short"}), 400, "invalid")
+    assert call(operator, "GET", "accounts/shop/1").document["disabled"] is True
+    problem(call(operator, "PATCH", "accounts/shop/1", {}), 400, "invalid")
+    problem(call(operator, "PATCH", "accounts/nobody", {"disabled": True}), 404, "not-found")
+    assert call(operator, "DELETE", "accounts/shop/1").status_code == 200
+    assert [each["name"] for each in call(operator, "GET", "accounts").document["items"]] == ["guest"]
+    assert b"long enough" not in call(operator, "GET", "audit").content
+
+
+def test_operators_are_for_superusers(operator, viewer):
+    given = {"name": "otto", "password": "long enough 17", "rights": ["discard_message"]}
+    problem(call(viewer, "POST", "operators", given), 403, "forbidden")
+    problem(call(viewer, "GET", "operators"), 403, "forbidden")
+    problem(call(viewer, "GET", "operators/olga"), 403, "forbidden")
+    assert call(operator, "POST", "operators", given).status_code == 201
+    problem(call(operator, "PATCH", "operators/otto", {"rights": []}), 400, "invalid")
+    assert call(operator, "PATCH", "operators/otto", {"rights": ["manage_account"], "superuser": False, "disabled": True}).status_code == 200
+    shown = call(operator, "GET", "operators/otto").document
+    assert (shown["rights"], shown["disabled"]) == (["manage_account"], True)
+    assert "only superuser" in problem(call(operator, "PATCH", "operators/olga", {"disabled": True}), 400, "invalid")
+    assert User.objects.get(username="olga").is_active
+    names = [each["name"] for each in call(operator, "GET", "operators?limit=2").document["items"]]
+    assert names == ["olga", "otto"]
+
+
+def test_prepared_branches_are_listed_and_what_the_node_does_not_know_is_refused(operator, node, database):
+    for number, state in ((7, 4), (8, 5)):
+        facts._execute(database, "INSERT INTO surety.prepared VALUES (0, %s, '1:aa:bb', 'guest', %s, 2, 1, 10, 1000, NULL)", [number, state])
+    first = call(operator, "GET", "branches?limit=1").document
+    assert (first["items"][0]["state"], first["items"][0]["prepared_at"], first["next"]) == ("prepared", "1970-01-01T00:00:01Z", "7")
+    assert [each["state"] for each in call(operator, "GET", "branches?after=7").document["items"]] == ["committed"]
+    assert call(operator, "GET", "branches/7").document["sends"] == 2
+    for verb in ("commit", "rollback", "forget"):
+        response = call(operator, "POST", f"branches/7/{verb}")
+        problem(response, 409, "refused")
+        assert response.document["refusal"] == "XAER_NOTA"
+        problem(call(operator, "POST", f"branches/9/{verb}"), 404, "not-found")
+    assert [what for (what,) in facts.rows(database, "SELECT what FROM surety.audit WHERE who = 'olga' ORDER BY entry")] == ["commit", "rollback", "forget"]
+
+
+def test_the_audit_goes_back_by_pages(operator, database):
+    for number in range(5):
+        call(operator, "POST", "accounts", {"name": f"a{number}", "password": "long enough"})
+    first = call(operator, "GET", "audit?limit=2").document
+    assert [each["address"] for each in first["items"]] == ["a4", "a3"]
+    assert [each["address"] for each in call(operator, "GET", f"audit?limit=3&after={first['next']}").document["items"]] == ["a2", "a1", "a0"]
+    problem(call(operator, "GET", "audit?after=x"), 400, "invalid")
+
+
+def test_node_and_health_say_what_is(operator, database):
+    assert call(operator, "GET", "health").document["ready"] is False
+    assert call(operator, "GET", "node").document["alive"] is False
+    assert call(operator, "GET", "node").document["connections"] is None
+    facts.well(database)
+    assert call(operator, "GET", "health").document == {"ready": True, "problems": []}
+    shown = call(operator, "GET", "node").document
+    assert (shown["holder"], shown["listeners"]) == ("node-1", [{"name": "stomp", "up": True, "detail": ""}])

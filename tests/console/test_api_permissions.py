@@ -1,0 +1,149 @@
+"""Every call of the API with every kind of caller: strangers are asked who they are, viewers and read tokens look, each right opens its own calls."""
+
+import itertools
+
+import pytest
+from django.contrib.auth.models import User
+from django.test import Client, override_settings
+
+from console.api.state import document
+from console.models import ApiToken
+from tests.console import facts
+from tests.console.api import ROOT, bearer, call, person, token
+
+MANAGE, DISCARD, ACCOUNT, SUPERUSER, ANYBODY = "manage_destination", "discard_message", "manage_account", "superuser", ""
+READS = {
+    "whoami": ANYBODY, "node": ANYBODY, "health": ANYBODY, "totals": ANYBODY, "audit": ANYBODY, "problems": ANYBODY, "schema/": ANYBODY,
+    "requests/1": ANYBODY, "destinations": ANYBODY, "destinations/1": ANYBODY, "policies": ANYBODY, "policies/queue/a": ANYBODY, "aliases": ANYBODY,
+    "aliases/queue/a": ANYBODY, "objects": ANYBODY, "objects/a": ANYBODY, "links": ANYBODY, "links/a": ANYBODY, "branches": ANYBODY,
+    "branches/1": ANYBODY, "accounts": ANYBODY, "accounts/guest": ANYBODY, "operators": SUPERUSER, "operators/olga": SUPERUSER, "tokens": ANYBODY,
+}  # fmt: skip
+SETTINGS = {"settings": {"max_messages": 5}}
+WRITES = [
+    ("POST", "destinations", {"address": "queue/new"}, MANAGE),
+    ("PATCH", "destinations/1", SETTINGS, MANAGE),
+    ("DELETE", "destinations/1?depth=0", None, DISCARD),
+    ("DELETE", "destinations/1?dry_run=true", None, DISCARD),
+    ("POST", "destinations/1/pause", {"direction": "ALL"}, MANAGE),
+    ("POST", "destinations/1/resume", {"direction": "ALL"}, MANAGE),
+    ("POST", "destinations/1/purge", {"depth": 0}, DISCARD),
+    ("POST", "destinations/1/purge?dry_run=true", {"depth": 0}, DISCARD),
+    ("PUT", "policies/queue/a", SETTINGS, MANAGE),
+    ("DELETE", "policies/queue/a", None, MANAGE),
+    ("POST", "aliases", {"address": "queue/new", "target": "queue/a"}, MANAGE),
+    ("PATCH", "aliases/queue/a", {"target": "queue/b"}, MANAGE),
+    ("DELETE", "aliases/queue/a", None, MANAGE),
+    ("POST", "objects", {"name": "b", "kind": "factory"}, MANAGE),
+    ("PUT", "objects/a", {"attributes": {}}, MANAGE),
+    ("DELETE", "objects/a", None, MANAGE),
+    ("POST", "links", {"name": "b", "attributes": {"host": "far.example"}}, MANAGE),
+    ("PUT", "links/a", {"attributes": {"host": "far.example"}}, MANAGE),
+    ("DELETE", "links/a", None, MANAGE),
+    ("POST", "branches/1/commit", None, DISCARD),
+    ("POST", "branches/1/rollback", None, DISCARD),
+    ("POST", "branches/1/forget", None, DISCARD),
+    ("POST", "accounts", {"name": "shop", "password": "long enough"}, ACCOUNT),
+    ("PATCH", "accounts/guest", {"disabled": True}, ACCOUNT),
+    ("DELETE", "accounts/a", None, ACCOUNT),
+    ("POST", "operators", {"name": "otto", "password": "long enough 17"}, SUPERUSER),
+    ("PATCH", "operators/vera", {"disabled": False}, SUPERUSER),
+]
+OWN = {("POST", "/api/v1/tokens"), ("DELETE", "/api/v1/tokens/{number}")}
+"""Whoever has logged in has tokens of his own: test_api_calls.py."""
+OPEN_TO_READ_TOKENS = "dry_run=true"
+RIGHTS = (MANAGE, DISCARD, ACCOUNT)
+TABLES = ("surety.account", "auth_user", "surety.administered", "surety.foreign_link", "surety.control_request", "auth_user_user_permissions")
+
+
+@pytest.fixture
+def things(database):
+    """One of everything that the calls name."""
+    facts.destination(database, 1, "queue/orders", depth=0)
+    for statement in (
+        "INSERT INTO surety.policy VALUES (0, 'queue/a', '{}')",
+        "INSERT INTO surety.alias VALUES (0, 'queue/a', 'queue/b', 'inherit', 'inherit', true)",
+        "INSERT INTO surety.administered (name, kind) VALUES ('a', 'factory')",
+        "INSERT INTO surety.foreign_link (name, attributes) VALUES ('a', '{}')",
+        "INSERT INTO surety.prepared VALUES (0, 1, '1:aa:bb', 'guest', 4, 2, 1, 10, 1000, NULL)",
+        "INSERT INTO surety.account (name, salt, iterations, stored_key, server_key) VALUES ('a', '', 4096, '', '')",
+        "INSERT INTO surety.control_request (verb, requested_by) VALUES ('expire', 'scheduler')",
+    ):
+        facts._execute(database, statement, [])
+    with override_settings(CONTROL_WAIT_SECONDS=0):
+        yield database
+
+
+def _state(database):
+    return [facts.rows(database, f"SELECT * FROM {table} ORDER BY 1, 2") for table in TABLES]
+
+
+def _session(user):
+    client = Client()
+    client.force_login(user)
+    return client
+
+
+def test_every_call_of_the_document_is_in_the_matrix():
+    told = {(method.upper(), path) for path, methods in document()["paths"].items() for method in methods if method != "parameters"}
+    covered = {("GET", _template(path)) for path in READS} | {(method, _template(path)) for method, path, _, _ in WRITES}
+    assert told == covered | OWN
+
+
+def _template(path):
+    """The address in the document of one that is called."""
+    first, _, rest = path.partition("?")[0].partition("/")
+    if not rest:
+        return ROOT + path.partition("?")[0]
+    if first in ("destinations", "branches", "requests"):
+        _, slash, verb = rest.partition("/")
+        return f"{ROOT}{first}/{{number}}{slash}{verb if first == 'destinations' else '{verb}' if verb else ''}"
+    return f"{ROOT}{first}/{{name}}"
+
+
+@pytest.mark.parametrize("path", READS)
+def test_reading(path, things, viewer):
+    for stranger in (Client(), bearer("surety_wrong")):
+        assert call(stranger, "GET", path).status_code == 401
+    vera, olga = User.objects.get(username="vera"), User.objects.get(username="olga")
+    expected = 200 if READS[path] == ANYBODY else 403
+    for client in (viewer, bearer(token(vera)), bearer(token(vera, "read", "r"))):
+        assert call(client, "GET", path).status_code == expected
+    for client in (_session(olga), bearer(token(olga)), bearer(token(olga, "read", "r"))):
+        assert call(client, "GET", path).status_code == 200
+
+
+@pytest.mark.parametrize(("method", "path", "body", "needs"), WRITES)
+def test_nothing_is_done_by_who_may_not(method, path, body, needs, things, viewer):
+    others = [person(f"has all but {needs}".replace(" ", "."), *(right for right in RIGHTS if right != needs))]
+    able = person("able", needs) if needs in RIGHTS else User.objects.get(username="olga")
+    vera = User.objects.get(username="vera")
+    refused = [viewer, bearer(token(vera)), bearer(token(vera, "read", "r")), *map(_session, others), bearer(token(others[0]))]
+    if OPEN_TO_READ_TOKENS not in path:
+        refused.append(bearer(token(able, "read")))
+    before = _state(things)
+    facts._execute(things, "TRUNCATE surety.audit", [])
+    for stranger in (Client(), bearer("surety_wrong")):
+        assert call(stranger, method, path, body).status_code == 401
+    for client in refused:
+        response = call(client, method, path, body)
+        assert (response.status_code, response.document["code"]) == (403, "forbidden")
+    assert _state(things) == before
+    assert facts.rows(things, "SELECT count(*) FROM surety.audit WHERE result ? 'refused'") == [(len(refused),)]
+
+
+@pytest.mark.parametrize(("method", "path", "body", "needs"), WRITES)
+@pytest.mark.parametrize("by", ["session", "token"])
+def test_who_has_the_right_does_it(by, method, path, body, needs, things, viewer):
+    able = person("able", needs) if needs in RIGHTS else User.objects.get(username="olga")
+    response = call(_session(able) if by == "session" else bearer(token(able)), method, path, body)
+    assert response.status_code in (200, 201, 202), response.document
+
+
+def test_no_right_opens_the_calls_of_another(things):
+    """A person with two of the three rights is refused what needs the third, whichever two they are."""
+    for held in itertools.combinations(RIGHTS, 2):
+        client = bearer(token(person(".".join(held), *held)))
+        for method, path, body, needs in WRITES:
+            if needs not in held and needs != ANYBODY:
+                assert call(client, method, path, body).status_code == 403
+    assert ApiToken.objects.count() == 3
