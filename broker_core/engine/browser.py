@@ -23,17 +23,22 @@ class Doing(Enum):
     PAGE = "a page on its way"
     RELEASE = "its last copies to leave"
     START = "its peer's socket to have room"
+    CREDIT = "credit"
     NOTHING = "it is through, or closed"
 
 
 class Browser:
-    __slots__ = ("doing", "link", "octets", "page", "peer", "tag", "walk", "wanted")
+    __slots__ = ("credit", "doing", "drain", "link", "octets", "page", "peer", "tag", "walk", "wanted")
 
-    def __init__(self, link: int, peer: Peer, walk: Walk, wanted: Filter) -> None:
+    def __init__(self, link: int, peer: Peer, walk: Walk, wanted: Filter, credit: int | None = None) -> None:
         self.link = link
         self.peer = peer
         self.walk = walk
         self.wanted = wanted
+        self.credit = credit
+        """Copies that it may be sent; None: as many as there are."""
+        self.drain = False
+        """Its peer wants to know when nothing more can come."""
         self.doing = Doing.NOTHING
         self.page: PageLoaded | None = None
         """Read, and to be handed out."""

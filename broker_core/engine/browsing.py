@@ -10,9 +10,9 @@ from __future__ import annotations
 from .address import is_temporary, is_topic
 from .aliases import follow
 from .browser import Browser, Doing
-from .commands import Browse, PageLoaded
+from .commands import Browse, Grant, PageLoaded
 from .cursor import Cursor
-from .effects import Browsed, Confirmed, Delivered, Refused
+from .effects import Browsed, Confirmed, Delivered, Drained, Refused
 from .link import Peer
 from .message import Message, StoredBody
 from .paging import allowance, as_placed
@@ -28,6 +28,9 @@ from .walk import Walk, may_come_again
 NOTHING_THERE = (Refusal.TOO_MANY_DESTINATIONS, Refusal.TOO_MANY_TEMPORARIES)
 """Why a queue cannot be made; to look at one that is not there needs none."""
 
+CHOICE = 64
+"""Rows that are read beyond a browser's credit: with one of credit it shall not read each page as often as it has rows."""
+
 
 # -- opening and closing ----------------------------------------------------------------------------------------------------------------
 def browse(shard: Shard, command: Browse) -> None:
@@ -42,7 +45,7 @@ def browse(shard: Shard, command: Browse) -> None:
         return
     destination = shard.destinations.get(command.address)
     walk = Walk(destination.subscriptions[0].order if destination is not None else ())
-    browser = Browser(command.link, peer, walk, command.wanted)
+    browser = Browser(command.link, peer, walk, command.wanted, command.credit)
     shard.browsing.browsers[command.link] = peer.browsers[command.link] = browser
     shard.browsing.queue(browser)
     if command.token is not None:
@@ -89,6 +92,24 @@ def resume(shard: Shard, peer: Peer) -> None:
             shard.browsing.queue(browser)
 
 
+def grant(shard: Shard, browser: Browser, command: Grant) -> None:
+    """It may be sent so many copies; one that has seen everything is drained at once."""
+    counted = browser.tag if command.counted is None else command.counted
+    browser.credit = max(command.credit - (browser.tag - counted), 0)
+    browser.drain = command.drain
+    if browser.doing is Doing.CREDIT and browser.credit:
+        shard.browsing.queue(browser)
+    elif browser.doing in (Doing.CREDIT, Doing.NOTHING) or not browser.credit:
+        _drain(shard, browser)
+
+
+def _drain(shard: Shard, browser: Browser) -> None:
+    """Nothing more can come."""
+    if browser.drain:
+        browser.credit, browser.drain = 0, False
+        shard.batch.outputs.append(Drained(browser.peer.number, browser.link))
+
+
 def released(shard: Shard, browser: Browser) -> None:
     """Its last copies have left."""
     _give_back(shard, browser)
@@ -123,8 +144,11 @@ def _step(shard: Shard, browser: Browser) -> int:
     elif (cursor := browser.walk.seek()) is None:
         _end(shard, browser)
         return 0
+    elif browser.credit == 0:
+        browser.doing = Doing.CREDIT
+        return 0
     elif browser.walk.is_in_memory():
-        messages = browser.walk.from_memory(shard.limits.page_rows, shard.limits.page_octets)
+        messages = browser.walk.from_memory(_worthwhile(browser, shard.limits.page_rows), shard.limits.page_octets)
     elif browsing.read is not None:
         browser.doing = Doing.READER
         browsing.readers.append(browser)
@@ -136,8 +160,14 @@ def _step(shard: Shard, browser: Browser) -> int:
     return len(messages)
 
 
+def _worthwhile(browser: Browser, rows: int) -> int:
+    """Of so many rows at the most those that it may have credit for, and some that it may not want."""
+    return rows if browser.credit is None else min(rows, 2 * browser.credit + CHOICE)
+
+
 def _want_page(shard: Shard, browser: Browser, cursor: Cursor) -> None:
     rows, octets = allowance(shard)
+    rows = _worthwhile(browser, rows)
     first, last = browser.walk.interval(rows)
     key = cursor.lane.destination.number, cursor.index
     segments = shard.segments.overlapping(key, first, last)
@@ -183,6 +213,11 @@ def _hand_out(shard: Shard, browser: Browser, messages: list[Message]) -> None:
     copies = [message for message in messages if not 0 < message.header.expiration <= now]
     if wanted:
         copies = [message for message in copies if takes(wanted, Properties(shard, message))]
+    if browser.credit is not None:
+        if len(copies) > browser.credit:
+            browser.walk.at = copies[browser.credit].position  # from there it goes on
+            del copies[browser.credit :]
+        browser.credit -= len(copies)
     if copies:
         _send(shard, browser, copies)
     else:
@@ -202,9 +237,12 @@ def _send(shard: Shard, browser: Browser, copies: list[Message]) -> None:
     shard.batch.outputs.append(Delivered(browser.peer.number, browser.link, first, copies))
     browser.doing = Doing.RELEASE
     shard.browsing.sending.append(browser)
+    if browser.credit == 0:
+        _drain(shard, browser)
 
 
 def _end(shard: Shard, browser: Browser) -> None:
     """It has seen everything."""
     browser.doing = Doing.NOTHING
     shard.batch.outputs.append(Browsed(browser.peer.number, browser.link))
+    _drain(shard, browser)

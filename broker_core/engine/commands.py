@@ -101,6 +101,15 @@ class CreateTemporary:
 
 
 @dataclass(slots=True)
+class EndTemporary:
+    """End a temporary destination of this peer that has no consumer: the link that made it has closed (AMQP 1.0 section 3.5.10)."""
+
+    peer: int
+    address: str
+    token: Any = None
+
+
+@dataclass(slots=True)
 class Attach:
     peer: int
     link: int
@@ -123,6 +132,10 @@ class Attach:
     """Of the consumer: a higher one is served first. At most eligibility.PRIORITY_MAX either way."""
     threshold: int = 100
     """Percent of `credit`: once that is used up nothing more is delivered before no more than so much is outstanding. 100: every settlement makes room."""
+    of_any_client: bool = False
+    """The subscription belongs to no client identifier, whatever the connection's: all clients of the account share it (JMS 2.0, 8.3.3)."""
+    steals: bool = False
+    """A consumer of the same client on another connection loses the subscription to this one (AMQP 1.0 section 2.6.1)."""
 
 
 @dataclass(slots=True)
@@ -134,6 +147,8 @@ class Browse:
     address: str
     token: Any = None
     wanted: Filter = EVERYTHING
+    credit: int | None = None
+    """Copies allowed now, more with Grant; None: as many as the socket takes."""
 
 
 @dataclass(slots=True)
@@ -143,6 +158,19 @@ class Unsubscribe:
     peer: int
     name: str
     token: Any = None
+    of_any_client: bool = False
+    """See Attach."""
+
+
+@dataclass(slots=True)
+class Lookup:
+    """Answer Found with the peer's subscription of this name, or Refused."""
+
+    peer: int
+    name: str
+    token: Any
+    of_any_client: bool = False
+    """See Attach."""
 
 
 UNLIMITED_CREDIT = 1 << 62
@@ -155,6 +183,9 @@ class Grant:
     link: int
     credit: int
     drain: bool = False
+    counted: int | None = None
+    """The tag of the last delivery that is not to come out of this credit: those behind it were on their way when the peer said so. None: all were
+    counted."""
 
 
 @dataclass(slots=True)
@@ -256,6 +287,8 @@ class Detach:
     peer: int
     link: int
     token: Any = None
+    outcome: Outcome = Outcome.RELEASED
+    """Of what is outstanding: RELEASED, or UNUSED if the consumer says that."""
 
 
 # -- what the store found ------------------------------------------------------------------------------------------------------------
@@ -315,6 +348,6 @@ def send_of(command: object) -> Send | None:
 
 
 Command = (
-    Open | Stop | Start | Sync | PeerLost | Send | Request | TakeOver | CreateTemporary | Attach | Browse | Unsubscribe | Grant | Settle | Begin | Transacted
-    | End | BeginBranch | EndBranch | ListBranches | Detach | PageLoaded | SegmentDropped | SegmentCompacted | Control
+    Open | Stop | Start | Sync | PeerLost | Send | Request | TakeOver | CreateTemporary | EndTemporary | Attach | Browse | Unsubscribe | Lookup | Grant
+    | Settle | Begin | Transacted | End | BeginBranch | EndBranch | ListBranches | Detach | PageLoaded | SegmentDropped | SegmentCompacted | Control
 )  # fmt: skip

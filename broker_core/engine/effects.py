@@ -10,6 +10,7 @@ from typing import Any
 from .message import Message
 from .reads import Read
 from .refusal import Refusal
+from .subscription import Filter
 from .upkeep import Maintenance
 
 
@@ -36,6 +37,8 @@ class Outcome(IntEnum):
     """Removed to make room."""
     LOW_PRIORITY = 10
     """The same, as one of the lowest priority."""
+    UNUSED = 11
+    """Back to its place as if it had never left: its consumer says that nobody has looked at it (AMQP released, JMS prefetch)."""
 
 
 # -- outputs ------------------------------------------------------------------------------------------------------------------------
@@ -101,7 +104,20 @@ class Browsed:
     link: int
 
 
-Output = Confirmed | Attached | Delivered | Refused | Drained | Browsed | Detached
+@dataclass(slots=True)
+class Found:
+    """The subscription that was looked for."""
+
+    peer: int
+    token: Any
+    address: str
+    """Of its topic, or a pattern of topics."""
+    wanted: Filter
+    shared: bool
+    durable: bool
+
+
+Output = Confirmed | Attached | Delivered | Refused | Drained | Browsed | Detached | Found
 
 
 # -- writes -------------------------------------------------------------------------------------------------------------------------

@@ -31,9 +31,9 @@ from .sending import request, send, take_over
 from .serving import serve
 from .settlement import answer, feed, settle, settle_accepted
 from .shard import Batch, Shard
-from .subscribing import attach, close, detach, unsubscribe
+from .subscribing import attach, close, detach, lookup, unsubscribe
 from .subscription import Subscription
-from .temporary import create_temporary, end_temporaries
+from .temporary import create_temporary, end_own, end_temporaries
 from .topics import leave_out
 from .transactions import begin, end, roll_back_all, time_out, transacted
 
@@ -249,10 +249,12 @@ def _peer_lost(shard: Shard, command: c.PeerLost) -> None:
 
 def _grant(shard: Shard, command: c.Grant) -> None:
     if link := shard.links.get(command.link):
-        link.credit = command.credit
+        link.credit = command.credit if command.counted is None else max(command.credit - (link.tag - command.counted), 0)
         link.drain = command.drain
         link.subscription.draining = link.subscription.draining or command.drain
         feed(shard, link)
+    elif browser := shard.browsing.browsers.get(command.link):
+        browsing.grant(shard, browser, command)
 
 
 # -- the store's answers --------------------------------------------------------------------------------------------------------------
@@ -293,9 +295,11 @@ _HANDLERS: dict[type, Callable[[Shard, Any], None]] = {
     c.Sync: _sync,
     c.PeerLost: _peer_lost,
     c.CreateTemporary: create_temporary,
+    c.EndTemporary: end_own,
     c.Attach: attach,
     c.Browse: browsing.browse,
     c.Unsubscribe: unsubscribe,
+    c.Lookup: lookup,
     c.Grant: _grant,
     c.Begin: begin,
     c.Transacted: transacted,

@@ -94,6 +94,10 @@ def _places(cursor: Cursor) -> Iterator[tuple[str, Message]]:
     yield from (("outstanding", message) for message in cursor.subscription.delivered() if message.header.lane == cursor.index)
 
 
+LOOKED_AT_OR_NOT = ("outstanding", "reserved", "returned", "missing", "aside")
+"""Where a message may be unflagged although it left: its consumer may have said that nobody has looked at it."""
+
+
 def _check_places(cursor: Cursor) -> dict[int, Message]:
     """Every unsettled position below `loaded`, and of the others those that are gone from there, is in exactly one place, and nothing settled is in
     any. The messages by position."""
@@ -107,7 +111,7 @@ def _check_places(cursor: Cursor) -> dict[int, Message]:
         assert position < cursor.frontier or position in cursor.gone or place == "ready", f"position {position} of {name} is {place} and not gone"
         assert message.header.lane == cursor.index, f"position {position} of {name} is a message of lane {message.header.lane}"
         assert message.body is not None or place not in ("ready", "returned", "aside"), f"position {position} of {name} is {place} without its body"
-        waits = place not in ("outstanding", "reserved") and not message.redelivered
+        waits = place not in LOOKED_AT_OR_NOT and not message.redelivered
         assert not (waits and cursor.durable and cursor.may_have_left(position)), f"position {position} of {name} is {place}, told of, and never left"
         places[position] = place
         found[position] = message

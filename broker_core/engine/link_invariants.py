@@ -125,6 +125,7 @@ def check_browsers(shard: Shard) -> None:
             Doing.PAGE: browser is browsing.reader,
             Doing.RELEASE: browser in releasing,
             Doing.START: browser.peer.stopped,
+            Doing.CREDIT: browser.credit == 0 and not browser.drain,
             Doing.NOTHING: not browser.walk.lanes,
         }
         assert waits[browser.doing], f"browsing link {number} waits in vain for {browser.doing.value}"

@@ -23,6 +23,7 @@ class Refusal(Enum):
     TOO_MANY_SUBSCRIPTIONS = "there are as many subscriptions as there may be: end some that nobody uses, or ask the broker's operator for room"
     NO_SUCH_SUBSCRIPTION = "the client has no subscription of this name"
     CLIENT_ID_REQUIRED = "a durable subscription that is not shared belongs to a client: the connection must state its client identifier"
+    LINK_STOLEN = "another connection of this client consumes from the subscription now"
     LINK_IN_USE = "a subscription with this id is open on this connection"
     TOO_MANY_SELECTORS = "the account has as much text in selectors as may be: end subscriptions with selectors, or shorten them"
     TOO_MANY_BROWSERS = "as many browsers are open as may be: close one first"

@@ -134,6 +134,8 @@ def give_up(shard: Shard, subscription: Subscription, message: Message, outcome:
     assert cursor is not None
     if outcome is Outcome.RELEASED:
         come_back(shard, cursor, message)
+    elif outcome is Outcome.UNUSED:
+        come_back(shard, cursor, message, flagged=False)
     elif outcome is Outcome.REJECTED:
         bury(shard, cursor, message, outcome, comment or "the consumer rejected the message")
     else:
@@ -200,15 +202,17 @@ def _is_expired(shard: Shard, message: Message) -> bool:
     return 0 < message.header.expiration <= shard.now
 
 
-def come_back(shard: Shard, cursor: Cursor, message: Message) -> None:
-    """To the head of its lane, flagged, if it has not expired. A new object: the old one may still be on its way out to the lost link."""
+def come_back(shard: Shard, cursor: Cursor, message: Message, *, flagged: bool = True) -> None:
+    """To the head of its lane, flagged unless nobody has looked at it, if it has not expired. A new object: the old one may still be on its way out to the
+    lost link."""
     if _is_expired(shard, message):
         expire(shard, cursor, message)
         return
     back = message.again()
-    back.redelivered = True
-    cursor.subscription.destination.redelivered += 1
-    shard.redelivered += 1
+    if flagged:
+        back.redelivered = True
+        cursor.subscription.destination.redelivered += 1
+        shard.redelivered += 1
     if back.body is None:
         put_missing(cursor, back)
     else:
@@ -216,7 +220,7 @@ def come_back(shard: Shard, cursor: Cursor, message: Message) -> None:
     shard.mark(cursor.subscription)
 
 
-def release_all(shard: Shard, link: Link) -> None:
+def release_all(shard: Shard, link: Link, outcome: Outcome) -> None:
     """The link is gone: all it held comes back, none of it counted as a failure (R9); much of it portion by portion."""
     subscription, held, link.unsettled = link.subscription, link.unsettled, {}
     batch = shard.batch
@@ -227,9 +231,9 @@ def release_all(shard: Shard, link: Link) -> None:
         if portions:
             cursor.reserved[message.position] = message
         else:
-            come_back(shard, cursor, message)
+            come_back(shard, cursor, message, flagged=outcome is Outcome.RELEASED)
     if portions:
-        shard.handing.append(Returning(subscription, list(held.values()), Outcome.RELEASED))
+        shard.handing.append(Returning(subscription, list(held.values()), outcome))
     else:
         batch.returns -= len(held)
 

@@ -9,10 +9,10 @@ from . import browsing
 from .accounting import empty, give_back_octets
 from .address import is_temporary, is_topic
 from .aliases import follow
-from .commands import Attach, Detach, Unsubscribe
+from .commands import Attach, Detach, Lookup, Unsubscribe
 from .destination import Destination
 from .dispatch import settle_presettled
-from .effects import Attached, Confirmed, Refused, SubscriptionDestroyed
+from .effects import Attached, Confirmed, Detached, Found, Outcome, Refused, SubscriptionDestroyed
 from .eligibility import admit, dismiss
 from .foreign import why_not_consume
 from .grouping import disown, disown_ineligible
@@ -133,7 +133,7 @@ def detach(shard: Shard, command: Detach) -> None:
     if browser is not None and browser.peer.number == command.peer:
         browsing.close(shard, browser)
     elif link is not None and link.peer.number == command.peer:
-        close(shard, link)
+        close(shard, link, command.outcome)
     else:
         shard.batch.outputs.append(Refused(command.peer, command.token, Refusal.NO_SUCH_LINK, link=command.link))
         return
@@ -141,7 +141,7 @@ def detach(shard: Shard, command: Detach) -> None:
         shard.batch.outputs.append(Confirmed(command.peer, command.token))
 
 
-def close(shard: Shard, link: Link) -> None:
+def close(shard: Shard, link: Link, outcome: Outcome = Outcome.RELEASED) -> None:
     """What it held comes back; with its last consumer a subscription that is not durable ends."""
     subscription = link.subscription
     del shard.links[link.number], link.peer.links[link.number], subscription.links[link.number]
@@ -152,7 +152,7 @@ def close(shard: Shard, link: Link) -> None:
     count_selector(shard, link.peer.account, -link.selector_octets)
     if link.presettled:
         settle_presettled(shard)
-    release_all(shard, link)
+    release_all(shard, link, outcome)
     disown(shard, subscription, link)
     destination = subscription.destination
     shard.watched[destination] = None
@@ -190,13 +190,23 @@ def _why_not_subscribe(shard: Shard, peer: Peer, command: Attach) -> tuple[Refus
     """And the particulars."""
     if command.name and not command.shared and not peer.client_id:
         return Refusal.CLIENT_ID_REQUIRED, command.address
-    known = shard.named.get((peer.client_id, command.name)) if command.name else None
+    known = shard.named.get((_client_of(peer, command), command.name)) if command.name else None
     if known is not None and known.account != peer.account:
         return Refusal.SUBSCRIPTION_OF_ANOTHER, command.name
     as_asked = known is not None and _is_as_asked(known, command)
-    if known is not None and known.links and not (as_asked and known.shared and command.shared):
+    if known is not None and known.links and not (as_asked and known.shared and command.shared) and not _may_steal(peer, command, known):
         return Refusal.SUBSCRIPTION_IN_USE, command.name
     return (None, "") if as_asked else _why_no_room(shard, peer, command, known)
+
+
+def _client_of(peer: Peer, command: Attach | Unsubscribe | Lookup) -> str:
+    """Whose the subscription is that is meant."""
+    return "" if command.of_any_client else peer.client_id
+
+
+def _may_steal(peer: Peer, command: Attach, known: Subscription) -> bool:
+    """Its consumer may lose it to another connection of the client, not to the same one."""
+    return command.steals and known.durable and not known.shared and all(link.peer is not peer for link in known.links.values())
 
 
 def _why_no_room(shard: Shard, peer: Peer, command: Attach, replaced: Subscription | None) -> tuple[Refusal | None, str]:
@@ -244,9 +254,11 @@ def _is_as_asked(known: Subscription, command: Attach) -> bool:
 
 def _subscription(shard: Shard, peer: Peer, command: Attach) -> Subscription:
     """The one of this name if it is as asked; one that is not is redefined (JMS 6.11.3): what it kept is discarded, as its client ended it."""
-    key = peer.client_id, command.name
-    known = shard.named.get(key) if command.name else None
+    client_id = _client_of(peer, command)
+    known = shard.named.get((client_id, command.name)) if command.name else None
     if known is not None:
+        if known.links and not known.shared:
+            _steal(shard, known)  # durable it is: without its consumers it is there still
         if _is_as_asked(known, command):
             if known.shared != command.shared:
                 for one in (known, *known.parts()):
@@ -258,19 +270,39 @@ def _subscription(shard: Shard, peer: Peer, command: Attach) -> Subscription:
     how: dict[str, Any] = {"durable": command.durable, "shared": command.shared, "wanted": command.wanted}
     if has_wildcards(command.address):
         matches_of(shard, command.address)  # which the end of what this replaces may have forgotten
-        wildcard = WildcardSubscription(number, command.address, command.name, peer.client_id, peer.account, **how)
+        wildcard = WildcardSubscription(number, command.address, command.name, client_id, peer.account, **how)
         begin_wildcard(shard, wildcard)
         return wildcard
-    subscription = Subscription(number, obtain(shard, command.peer, command.address), command.name, peer.client_id, peer.account, **how)
+    subscription = Subscription(number, obtain(shard, command.peer, command.address), command.name, client_id, peer.account, **how)
     begin(shard, subscription)
     return subscription
+
+
+def _steal(shard: Shard, subscription: Subscription) -> None:
+    """From the consumers that it has."""
+    for link in list(subscription.links.values()):
+        close(shard, link)
+        shard.batch.outputs.append(Detached(link.peer.number, link.number, Refusal.LINK_STOLEN, subscription.name))
+
+
+def lookup(shard: Shard, command: Lookup) -> None:
+    peer = shard.peers.get(command.peer)
+    if peer is None:
+        return
+    subscription = shard.named.get((_client_of(peer, command), command.name))
+    if subscription is None or subscription.account != peer.account:
+        refusal = Refusal.NO_SUCH_SUBSCRIPTION if subscription is None else Refusal.SUBSCRIPTION_OF_ANOTHER
+        shard.batch.outputs.append(Refused(command.peer, command.token, refusal, command.name))
+        return
+    address, wanted = subscription.destination.address, subscription.wanted
+    shard.batch.outputs.append(Found(command.peer, command.token, address, wanted, subscription.shared, subscription.durable))
 
 
 def unsubscribe(shard: Shard, command: Unsubscribe) -> None:
     peer = shard.peers.get(command.peer)
     if peer is None:
         return
-    subscription = shard.named.get((peer.client_id, command.name))
+    subscription = shard.named.get((_client_of(peer, command), command.name))
     refusal = _why_not_unsubscribe(peer, subscription)
     if subscription is None or refusal is not None:
         shard.batch.outputs.append(Refused(command.peer, command.token, refusal or Refusal.NO_SUCH_SUBSCRIPTION, command.name))

@@ -15,7 +15,7 @@ from functools import lru_cache
 
 from .accounting import empty, forget_delayed
 from .address import is_temporary
-from .commands import CreateTemporary
+from .commands import CreateTemporary, EndTemporary
 from .destination import Destination
 from .settings import Settings
 from .effects import Confirmed, Refused
@@ -34,6 +34,21 @@ def create_temporary(shard: Shard, command: CreateTemporary) -> None:
     if refusal is not None:
         shard.batch.outputs.append(Refused(command.peer, command.token, refusal, command.address))
     elif command.token is not None:
+        shard.batch.outputs.append(Confirmed(command.peer, command.token))
+
+
+def end_own(shard: Shard, command: EndTemporary) -> None:
+    """Nothing if it is gone already."""
+    destination, peer = shard.destinations.get(command.address), shard.peers.get(command.peer)
+    if peer is None:
+        return
+    if destination is not None and (destination.owner is not peer or destination.consumers):
+        refusal = Refusal.DESTINATION_IN_USE if destination.owner is peer else Refusal.NOT_THE_OWNER
+        shard.batch.outputs.append(Refused(command.peer, command.token, refusal, command.address))
+        return
+    if destination is not None:
+        end_temporary(shard, destination)
+    if command.token is not None:
         shard.batch.outputs.append(Confirmed(command.peer, command.token))
 
 

@@ -31,9 +31,10 @@ def put_back(shard: Shard, cursor: Cursor, message: Message) -> None:
 
 
 def put_back_in_turn(shard: Shard, cursor: Cursor, message: Message) -> None:
-    """The same of one that was taken from the middle and never left: it comes in its turn, where that is still to come."""
+    """The same of one that was taken from the middle and never left: it comes in its turn, where that is still to come. One that left, if only to somebody who
+    did not look at it, comes first."""
     position = message.position
-    if message.redelivered or position < cursor.frontier:
+    if message.redelivered or position < cursor.frontier or (cursor.durable and cursor.may_have_left(position)):
         put_back(shard, cursor, message)
         return
     del cursor.gone[position]
@@ -42,6 +43,7 @@ def put_back_in_turn(shard: Shard, cursor: Cursor, message: Message) -> None:
         index = bisect_left(ready, position, key=_position)
         if index < len(ready) and ready[index].position == position:  # it was not forgotten yet
             cursor.stale -= 1
+            ready[index] = message  # the other one may have left, and its body with it
         else:
             ready.insert(index, message)
             free(shard, cursor, -message.size)

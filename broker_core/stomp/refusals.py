@@ -25,6 +25,7 @@ REFUSALS: dict[Refusal, str] = {
     Refusal.TOO_MANY_SELECTORS: "too many selectors",
     Refusal.NO_SUCH_SUBSCRIPTION: "no subscription of this name",
     Refusal.CLIENT_ID_REQUIRED: "client-id required",
+    Refusal.LINK_STOLEN: "subscription taken over",
     Refusal.LINK_IN_USE: "subscription id in use",
     Refusal.TOO_MANY_BROWSERS: "too many browsers",
     Refusal.NO_SUCH_LINK: "no such subscription",

@@ -10,7 +10,9 @@ from broker_core.engine import commands as c
 from broker_core.engine.effects import Outcome, Output
 from tests.engine.rig import QUEUE, Bench
 
-OUTCOMES = {"accepted": Outcome.ACCEPTED, "released": Outcome.RELEASED, "rejected": Outcome.REJECTED, "failed": Outcome.FAILED}
+OUTCOMES = {
+    "accepted": Outcome.ACCEPTED, "released": Outcome.RELEASED, "unused": Outcome.UNUSED, "rejected": Outcome.REJECTED, "failed": Outcome.FAILED,
+}  # fmt: skip
 
 
 class QueueHistory:

@@ -17,7 +17,11 @@ class NaiveMessage:
     holder: int = 0
     failures: int = 0
     left: bool = False
-    """It was delivered at least once: a second delivery must be flagged."""
+    """It was delivered at least once."""
+    seen: bool = False
+    """Somebody may have looked at it: another delivery must be flagged."""
+    seen_before: bool = False
+    """The same before it was delivered last: its consumer may say that nobody has looked at it."""
 
 
 @dataclass
@@ -95,8 +99,9 @@ class NaiveBroker:
         others = {n: other for n, other in others.items() if not other.colour}  # a selective one may not know of it yet
         sooner = [n for n, other in others.items() if other.priority > link.priority and other.has_room]
         assert not sooner or (link.colour and self.has_groups), f"link {number} got {name}, {sooner} of higher priority had room"
-        assert redelivered or not message.left, f"{name} came again without its flag"
+        assert redelivered or not message.seen, f"{name} came again without its flag"
         message.state, message.holder, message.left = "held", number, True
+        message.seen_before, message.seen = message.seen, True
         link.held[tag] = message
         link.look()
 
@@ -106,8 +111,9 @@ class NaiveBroker:
             message.holder = 0
             if outcome == "accepted":
                 message.state = "settled"
-            elif outcome == "released":
+            elif outcome in ("released", "unused"):
                 message.state = "waiting"
+                message.seen = message.seen_before or outcome == "released"
             elif outcome == "rejected":
                 message.state = "dead"
             else:

@@ -14,7 +14,9 @@ from broker_core.engine.subscription import EVERYTHING, Filter
 from tests.engine.naive import NaiveBroker, NaiveLink
 from tests.engine.rig import DEAD, EXPRESS, QUEUE, Bench
 
-OUTCOMES = {"accepted": Outcome.ACCEPTED, "released": Outcome.RELEASED, "rejected": Outcome.REJECTED, "failed": Outcome.FAILED}
+OUTCOMES = {
+    "accepted": Outcome.ACCEPTED, "released": Outcome.RELEASED, "unused": Outcome.UNUSED, "rejected": Outcome.REJECTED, "failed": Outcome.FAILED,
+}  # fmt: skip
 MAXIMUM = 1
 COLOURS = ("red", "green", "blue")
 

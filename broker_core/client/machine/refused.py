@@ -38,6 +38,7 @@ EXCEPTIONS: dict[Refusal, type[JMSException]] = {
     Refusal.NOT_DURABLE: InvalidDestinationException,
     Refusal.NO_SUCH_SUBSCRIPTION: InvalidDestinationException,
     Refusal.CLIENT_ID_REQUIRED: IllegalStateException,
+    Refusal.LINK_STOLEN: JMSException,
     Refusal.LINK_IN_USE: JMSException,
     Refusal.NO_SUCH_LINK: JMSException,
     Refusal.NO_SUCH_DELIVERY: IllegalStateException,
