@@ -50,13 +50,16 @@ class BrokerConfig:
     stomp_tls_port: int = _number(61_614, 1, 65_535)
     """STOMP with TLS; open only with a certificate."""
     amqp_port: int = _number(5_672, 1, 65_535)
-    """For AMQP without TLS (IANA: amqp). Not there yet: nothing listens on it."""
+    """AMQP 1.0 without TLS (IANA: amqp)."""
     amqp_tls_port: int = _number(5_671, 1, 65_535)
-    """For AMQP with TLS (IANA: amqps). Not there yet: nothing listens on it."""
+    """AMQP 1.0 with TLS (IANA: amqps); open only with a certificate."""
     tls_cert: str = _text("", "SURETY_TLS_CERT")
     """PEM file of the certificate chain; with SURETY_TLS_KEY it opens the TLS ports."""
     tls_key: str = _text("", "SURETY_TLS_KEY")
     """PEM file of the certificate's private key."""
+    tls_client_ca: str = _text("", "SURETY_TLS_CLIENT_CA")
+    """PEM file of the authorities whose certificates clients may show on the TLS port of AMQP. Who shows one may log in with it, by SASL EXTERNAL, as the
+    account that its common name says. Empty: certificates of clients are not asked for."""
 
     embedded: bool = field(init=False, default=False)
     """True: the database is the one that the supervisor runs under the home folder. Follows from database_url, no setting."""
@@ -70,6 +73,14 @@ class BrokerConfig:
     heartbeat_ms: int = _number(1_000, 100, 3_600_000)
     """Heart-beat offered to and wished from STOMP clients that want one; the larger of both sides' wishes holds. At 1 s 10,000 clients cost
     at most 10,000 small writes a second, and one that is gone is noticed after 2 s."""
+    amqp_idle_ms: int = _number(60_000, 1_000, 86_400_000)
+    """Silence after which an AMQP connection is given up. Clients are told half of it, as the specification advises."""
+    amqp_frame_octets_max: int = _number(128 * KIB, 512, 64 * MIB)
+    """One frame that an AMQP client may send: a connection holds one that is not complete, before anything is known of the client."""
+    amqp_sessions_max: int = _number(1_024, 1, 65_536)
+    """Sessions of one AMQP connection: the channel-max that clients are told, and one."""
+    amqp_anonymous_account: str = _text("", "SURETY_AMQP_ANONYMOUS_ACCOUNT")
+    """The account that AMQP clients act as which log in by SASL ANONYMOUS, or not at all. Empty: they are refused."""
     header_octets_max: int = _number(64 * KIB, KIB, 16 * MIB)
     """Octets of all header lines of a frame together: parsing holds them in memory before anything is known of the peer. One line has at most
     16 KiB, whatever this says."""

@@ -10,6 +10,7 @@ import hashlib
 import hmac
 import stringprep
 import unicodedata
+from base64 import b64decode, b64encode
 from dataclasses import dataclass
 
 ITERATIONS_MIN = 4096
@@ -105,3 +106,72 @@ def _check_direction(text: str) -> None:
     ends = stringprep.in_table_d1(text[0]) and stringprep.in_table_d1(text[-1])
     if not ends or any(stringprep.in_table_d2(c) for c in text):
         raise InvalidPassword("the password mixes writing directions in a way that RFC 4013 prohibits")
+
+
+# -- the exchange ---------------------------------------------------------------------------------------------------------------------
+class Exchange:
+    """The server's side of one login by SCRAM-SHA-256 (RFC 5802 section 5), without channel binding. The password never comes here."""
+
+    def __init__(self, nonce: str) -> None:
+        """`nonce`: unguessable, printable ASCII without a comma."""
+        self._own = nonce
+        self._header = self._bare = self._first = ""
+        self._nonce = ""
+
+    def begin(self, message: bytes) -> str | None:
+        """client-first-message: the login's name. None: it is not one, or asks for what is not there."""
+        text = _text(message)
+        flag, _, rest = text.partition(",")
+        act_as, _, self._bare = rest.partition(",")
+        attributes = self._bare.split(",")
+        if flag not in ("n", "y") or not attributes[0].startswith("n=") or len(attributes) < 2 or not attributes[1].startswith("r="):
+            return None
+        login, client_nonce = _unescaped(attributes[0][2:]), attributes[1][2:]
+        if login is None or len(client_nonce) < NONCE_MIN or (act_as and _unescaped(act_as.removeprefix("a=")) != login):
+            return None
+        self._header, self._nonce = f"{flag},{act_as},", client_nonce + self._own
+        return login
+
+    def challenge(self, salt: bytes, iterations: int) -> bytes:
+        """server-first-message."""
+        self._first = f"r={self._nonce},s={b64encode(salt).decode()},i={iterations}"
+        return self._first.encode()
+
+    def conclude(self, message: bytes, verifier: Verifier) -> bytes | None:
+        """client-final-message: the server's signature if the client has proved that it knows the password; else None."""
+        without, _, proof = _text(message).rpartition(",p=")
+        attributes = without.split(",")
+        binding = b64encode(self._header.encode()).decode()
+        if attributes[:2] != [f"c={binding}", f"r={self._nonce}"] or not verifier.stored_key:
+            return None
+        said = f"{self._bare},{self._first},{without}".encode()
+        signature = hmac.digest(verifier.stored_key, said, "sha256")
+        try:
+            proved = b64decode(proof, validate=True)
+        except ValueError:
+            return None
+        if len(proved) != len(signature):
+            return None
+        client_key = bytes(a ^ b for a, b in zip(proved, signature, strict=True))
+        if not hmac.compare_digest(hashlib.sha256(client_key).digest(), verifier.stored_key):
+            return None
+        return b"v=" + b64encode(hmac.digest(verifier.server_key, said, "sha256"))
+
+
+NONCE_MIN = 8
+"""Characters of a client's nonce: fewer could be guessed."""
+
+
+def _text(message: bytes) -> str:
+    """Empty: it is not UTF-8, or has what no message has."""
+    try:
+        text = message.decode()
+    except UnicodeDecodeError:
+        return ""
+    return text if "\0" not in text else ""
+
+
+def _unescaped(name: str) -> str | None:
+    """A name in which comma and equals sign are written otherwise; None: it is not valid."""
+    plain = name.replace("=2C", ",").replace("=3D", "=")
+    return plain if name and name.count("=") == name.count("=2C") + name.count("=3D") else None

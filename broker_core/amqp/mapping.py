@@ -6,13 +6,13 @@ import json
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from broker_core.engine.dead import ADDED, TRUNCATED
+from broker_core.engine.dead import ADDED, REASON, TRUNCATED
 from broker_core.engine.levels import ASKED, UNMAPPED, LevelMapping, level_of
 from broker_core.engine.message import STORED, Encoding, Header, Message, StoredBody
 from broker_core.engine.message_group import GROUP_ID, GROUP_SEQUENCE, MessageGroup
 from broker_core.engine.properties import Value
 
-from .sections import REMEMBERED_OCTETS_MAX, Opening, open_message, with_annotations, without_body, write_header
+from .sections import REMEMBERED_OCTETS_MAX, Opening, open_message, with_annotations, without_body, without_expiry, write_header
 from .types import UUID, Malformed
 
 INVALID_FIELD = "amqp:invalid-field"
@@ -253,6 +253,8 @@ def delivery(message: Message, now: int, convert: Convert) -> tuple[bytes, bytes
         if not body and header.encoding and added.get(BROKERS_PREFIX + TRUNCATED):
             octets = without_body(octets)
         octets = with_annotations(octets, added)
+        if BROKERS_PREFIX + REASON in added:  # it is dead, and lives on for as long as its header says
+            octets = without_expiry(octets)
     failures = message.failures or (1 if message.redelivered else 0)
     ttl = max(header.expiration - now, 1) if header.expiration else 0
     said = write_header(

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import lru_cache
 from struct import Struct
 from typing import Any
@@ -341,4 +342,17 @@ def without_body(octets: bytes) -> bytes:
 
 
 _EMPTY: dict[type | None, bytes] = {bytes: b"\0\x53\x75\xa0\0", ULong: b"\0\x53\x77\xa0\0", str: b"\0\x53\x77\xa1\0", None: b"\0\x53\x77\x40"}
+
+
+def without_expiry(octets: bytes) -> bytes:
+    """The octets of an Opening without absolute-expiry-time: clients throw away what has expired, even if it was among the dead that they looked for it."""
+    opening = open_message(octets)
+    assert opening is not None, "complete"
+    properties = opening.properties()
+    if properties.absolute_expiry_time is None:
+        return octets
+    written = write_composite(replace(properties, absolute_expiry_time=None))
+    return octets[: opening.annotations_end] + written + octets[opening.properties_end :]
+
+
 ANNOTATIONS_START = b"\0\x53\x72"

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+import hmac
 import ipaddress
 import json
 import logging
+import secrets
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Protocol
 
-from broker_core.scram import NOBODY, Verifier, check_password
 from broker_core.engine.levels import UNMAPPED, LevelMapping
+from broker_core.scram import ITERATIONS, NOBODY, SALT_OCTETS, Verifier, check_password
 
 from .sessions import Sessions
 from .throttle import Throttle
@@ -49,6 +52,7 @@ class Accounts:
         self._pool = ThreadPoolExecutor(CHECKS_AT_ONCE, thread_name_prefix="login")
         self._turn = asyncio.Semaphore(CHECKS_AT_ONCE)
         self._throttle = Throttle()
+        self._secret = secrets.token_bytes(32)
         self._known: dict[str, Verifier] = {}
         """What the connections of an account have logged in with."""
         self._mappings: dict[str, LevelMapping] = {}
@@ -60,12 +64,16 @@ class Accounts:
 
         Whoever is let in must be in `sessions` before the event loop runs on: a change of the account heard later ends what is there.
         """
+        return await self.check_proof(login, lambda verifier: check_password(passcode, verifier), remote)
+
+    async def check_proof(self, login: str, proves: Callable[[Verifier], bool], remote: str) -> tuple[str | None, str]:
+        """The same of who proves otherwise that he knows the password, or needs none."""
         loop = asyncio.get_running_loop()
         async with self._turn:  # and only then the throttle is asked: of a thousand guesses that come at once all but five meet it
             seconds = self._throttle.refused_seconds(remote, login, loop.time())
             if seconds:
                 return None, f"too many logins have failed; try again in {seconds} s"
-            account = await self._verified(login, passcode, remote)
+            account = await self._verified(login, proves, remote)
             if account is None:
                 self._throttle.failed(remote, login, loop.time())
                 return None, REFUSED
@@ -82,14 +90,22 @@ class Accounts:
         """Of an account that was let in just now, of delivery modes to levels."""
         return self._mappings.get(name, UNMAPPED)
 
-    async def _verified(self, login: str, passcode: str, remote: str) -> Account | None:
+    async def salt(self, login: str) -> tuple[bytes, int]:
+        """Salt and iterations with which who logs in by SCRAM has to prove that he knows the password. Of an account that is not there others, always the
+        same: a stranger learns nothing about which accounts exist."""
+        account = await self._source.account(login)
+        if account is not None:
+            return account.verifier.salt, account.verifier.iterations
+        return hmac.digest(self._secret, login.encode(), "sha256")[:SALT_OCTETS], ITERATIONS
+
+    async def _verified(self, login: str, proves: Callable[[Verifier], bool], remote: str) -> Account | None:
         """The account if it may come in; as it is when this returns, if changes are heard in time."""
         loop = asyncio.get_running_loop()
         while True:
             reviews = self._reviews
             account = await self._source.account(login)
             verifier = account.verifier if account is not None else NOBODY
-            matches = await loop.run_in_executor(self._pool, check_password, passcode, verifier)
+            matches = await loop.run_in_executor(self._pool, proves, verifier)
             if account is None or not matches or account.disabled or (account.loopback_only and not _is_loopback(remote)):
                 return None
             if reviews == self._reviews:

@@ -8,7 +8,9 @@ import ssl
 from collections.abc import Callable
 from typing import Protocol, cast
 
+from broker_core.amqp.limits import Limits as AmqpLimits
 from broker_core.config import BrokerConfig
+from broker_core.conversion import ToAmqp
 from broker_core.stomp.limits import Limits as StompLimits
 from broker_core.stomp.sections import SectionMemory
 from broker_core.store import Store
@@ -52,7 +54,7 @@ class Node:
         clock: Clock,
         accounts: Accounts,
         metrics: Metrics,
-        server_name: str,
+        version: str,
         instance: str,
         epoch: int,
         sessions: Sessions | None = None,
@@ -64,7 +66,9 @@ class Node:
         self.clock = clock
         self.accounts = accounts
         self.metrics = metrics
-        self.server_name = server_name
+        self.version = version
+        """Of the broker."""
+        self.server_name = f"Surety/{version}"
         self.instance = instance
         self.epoch = epoch
         """The lease's: together with it a connection's number is used once."""
@@ -82,6 +86,20 @@ class Node:
             heart_beat_ms_min=config.heartbeat_ms,
         )
         self.stomp_sections = SectionMemory()
+        self.to_amqp = ToAmqp(instance)
+        self.amqp_limits = AmqpLimits(
+            frame_octets_max=config.amqp_frame_octets_max,
+            channels_max=config.amqp_sessions_max,
+            section_octets_max=config.header_octets_max,
+            body_octets_max=config.message_octets_max,
+            large_body_octets=config.large_body_octets,
+            part_octets_max=config.body_chunk_octets,
+            unconfirmed_max=config.unconfirmed_sends_max,
+            unconfirmed_octets_max=config.unconfirmed_octets_max,
+            waiting_octets_max=config.send_buffer_octets_max,
+            login_ms_max=config.login_seconds * 1000,
+            idle_ms=config.amqp_idle_ms,
+        )
         self._peers: set[Peer] = set()
         self._handshakes: set[asyncio.Protocol] = set()
         """Of TLS, under way."""
@@ -137,15 +155,20 @@ class Node:
             peer.bound_unsettled(self.config.connection_unsettled_max)
 
     # -- listeners ----------------------------------------------------------------------------------------------------------------------
-    async def listen(self, stomp: Callable[[Node], asyncio.Protocol]) -> None:
+    async def listen(self, stomp: Callable[[Node], asyncio.Protocol], amqp: Callable[[Node], asyncio.Protocol]) -> None:
         """Open every listener that the configuration names. Raises OSError if a port is taken."""
         config = self.config
-        server = await asyncio.get_running_loop().create_server(lambda: stomp(self), config.bind, config.stomp_port, backlog=BACKLOG)
-        self._opened("stomp", config.stomp_port, server)
+        await self._listen("stomp", lambda: stomp(self), config.stomp_port, config.stomp_tls_port, "")
+        await self._listen("amqp", lambda: amqp(self), config.amqp_port, config.amqp_tls_port, config.tls_client_ca)
+
+    async def _listen(self, name: str, peer: Callable[[], asyncio.Protocol], port: int, tls_port: int, client_ca: str) -> None:
+        """`client_ca`: who issues certificates with which clients log in; empty: nobody."""
+        config = self.config
+        self._opened(name, port, await asyncio.get_running_loop().create_server(peer, config.bind, port, backlog=BACKLOG))
         if config.tls:
-            tls = TlsListener(_tls(config), config.login_seconds, lambda: stomp(self), self.expect, self.expect_no_more)
-            await tls.listen(config.bind, config.stomp_tls_port, BACKLOG)
-            self._opened("stomp+tls", config.stomp_tls_port, tls)
+            tls = TlsListener(_tls(config, client_ca), config.login_seconds, peer, self.expect, self.expect_no_more)
+            await tls.listen(config.bind, tls_port, BACKLOG)
+            self._opened(f"{name}+tls", tls_port, tls)
 
     def _opened(self, name: str, port: int, server: asyncio.Server | TlsListener) -> None:
         self._servers[name] = server
@@ -178,11 +201,14 @@ class Node:
             peer.sever()
 
 
-def _tls(config: BrokerConfig) -> ssl.SSLContext:
+def _tls(config: BrokerConfig, client_ca: str) -> ssl.SSLContext:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     context.load_cert_chain(config.tls_cert, config.tls_key)
     # Session tickets come right after the handshake. A client that reads in one thread and writes in another (stomp.py before 9) may lose the CONNECT
     # that it writes while it reads them, and hang until its login is late; and who stays connected for days has nothing of resuming a session.
     context.num_tickets = 0
+    if client_ca:
+        context.load_verify_locations(client_ca)
+        context.verify_mode = ssl.CERT_OPTIONAL
     return context

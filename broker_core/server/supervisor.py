@@ -27,6 +27,7 @@ from broker_core.store.lease import Lease, Times
 from broker_core.store.operators import OperatorTables
 from broker_core.store.postgres import PostgresStore
 
+from .amqp_peer import AmqpPeer
 from .auth import Account, Accounts
 from .clock import Clock, believable
 from .forwarding import Forwarding
@@ -151,8 +152,7 @@ class _Term:
         self._host = Host(engine, self._store, clock, self._lease, self._metrics, self._space, config.checkpoint_interval_ms / 1000, self._publish)
         sessions = Sessions()
         accounts = Accounts(_Source(self._operators), sessions)
-        server_name = f"Surety/{__version__}"
-        self._node = Node(config, self._host, self._store, clock, accounts, self._metrics, server_name, found.instance, found.epoch, sessions)
+        self._node = Node(config, self._host, self._store, clock, accounts, self._metrics, __version__, found.instance, found.epoch, sessions)
         running = asyncio.create_task(self._host.run(), name="host")
         inbox = Inbox(self._store, self._host)
         self._forwarding = Forwarding(self._node, self._foreign_links)
@@ -163,7 +163,7 @@ class _Term:
             tasks.append(asyncio.create_task(self._ask_size()))
         stopping = asyncio.create_task(stop.wait())
         try:
-            await self._node.listen(StompPeer)
+            await self._node.listen(StompPeer, AmqpPeer)
             log.info("Serving epoch %d: recovered in %.2f s, %d ledger rows replayed", self._lease.epoch, time.monotonic() - began, len(found.ledger))
             ready()
             await asyncio.wait({stopping, *tasks}, return_when=asyncio.FIRST_COMPLETED)

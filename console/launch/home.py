@@ -62,9 +62,9 @@ def _is_ours(pid_file: Path) -> bool:
 
 def check_ports(config: BrokerConfig) -> None:
     """Raises CannotStart naming the first port that another program holds."""
-    wanted = {"SURETY_HTTP_PORT": config.http_port, "SURETY_STOMP_PORT": config.stomp_port}
+    wanted = {"SURETY_HTTP_PORT": config.http_port, "SURETY_STOMP_PORT": config.stomp_port, "SURETY_AMQP_PORT": config.amqp_port}
     if config.tls:
-        wanted["SURETY_STOMP_TLS_PORT"] = config.stomp_tls_port
+        wanted |= {"SURETY_STOMP_TLS_PORT": config.stomp_tls_port, "SURETY_AMQP_TLS_PORT": config.amqp_tls_port}
     for variable, port in wanted.items():
         if twins := [other for other, number in wanted.items() if number == port and other != variable]:
             raise CannotStart(f"{variable} and {twins[0]} are both {port}; give each a port of its own.")

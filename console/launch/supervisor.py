@@ -130,9 +130,9 @@ class Supervisor:
         while not self._stop.is_set():
             ready, reason = await is_ready(config)
             if ready:
-                say(f"ready: console http://{config.bind}:{config.http_port}/  STOMP {config.bind}:{config.stomp_port}")
+                say(f"ready: console http://{config.bind}:{config.http_port}/  STOMP {config.bind}:{config.stomp_port}  AMQP {config.bind}:{config.amqp_port}")
                 if config.tls:
-                    say(f"       STOMP with TLS {config.bind}:{config.stomp_tls_port}")
+                    say(f"       with TLS STOMP {config.bind}:{config.stomp_tls_port}  AMQP {config.bind}:{config.amqp_tls_port}")
                 say(f"       database {'embedded' if config.embedded else 'as in DATABASE_URL'}, files in {config.home}; Ctrl-C stops")
                 return
             if patient and time.monotonic() - began > STILL_SECONDS:

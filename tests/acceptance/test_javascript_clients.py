@@ -1,4 +1,4 @@
-"""STOMP clients for JavaScript that nobody here wrote, at pinned versions: @stomp/stompjs over TCP and stompit."""
+"""Clients for JavaScript that nobody here wrote, at pinned versions: @stomp/stompjs over TCP and stompit, for AMQP rhea."""
 
 from __future__ import annotations
 
@@ -28,6 +28,9 @@ PLAYED = [
 ]
 
 
+AMQP_PLAYED = scenarios("amqp_scenarios.mjs")
+
+
 @pytest.fixture(scope="module")
 def packages() -> None:
     """The versions of the lock file, installed beside it if they are not yet."""
@@ -47,6 +50,7 @@ def playing(packages: None, service: Service) -> Iterator[Playing]:
     commands = {
         f"{client} {scenario}": ["node", "play.mjs", str(service.stomp_port), client, f"{client}.{scenario}", scenario] for client, scenario in PLAYED
     }
+    commands |= {f"rhea {scenario}": ["node", "play_amqp.mjs", str(service.amqp_port), f"rhea.{scenario}", scenario] for scenario in AMQP_PLAYED}
     with played(commands, FOLDER) as running:
         yield running
 
@@ -54,6 +58,11 @@ def playing(packages: None, service: Service) -> Iterator[Playing]:
 @pytest.mark.parametrize(("client", "scenario"), PLAYED)
 def test_an_application_for_javascript_works(playing: Playing, client: str, scenario: str) -> None:
     assert playing[f"{client} {scenario}"].result() == ""
+
+
+@pytest.mark.parametrize("scenario", AMQP_PLAYED)
+def test_an_amqp_application_for_javascript_works(playing: Playing, scenario: str) -> None:
+    assert playing[f"rhea {scenario}"].result() == ""
 
 
 def test_the_lock_file_names_no_host() -> None:

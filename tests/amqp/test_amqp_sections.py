@@ -8,8 +8,8 @@ import pytest
 
 from broker_core.amqp.encoding import encode
 from broker_core.amqp.performatives import MessageHeader, MessageProperties
-from broker_core.amqp.sections import DATA, FOOTER, SEQUENCE, VALUE, body_sections, check_body, open_message, with_annotations, write_header
-from broker_core.amqp.types import Array, Described, Malformed, Symbol, UInt, ULong
+from broker_core.amqp.sections import DATA, FOOTER, SEQUENCE, VALUE, body_sections, check_body, open_message, with_annotations, without_expiry, write_header
+from broker_core.amqp.types import Array, Described, Malformed, Symbol, Timestamp, UInt, ULong
 from tests.amqp.messages import annotated, data, section, value, written
 
 HEADER, DELIVERY = section(0x70, [True, None, UInt(1000)]), section(0x71, {Symbol("a"): 1})
@@ -158,3 +158,14 @@ def test_damaged_messages_are_read_or_malformed(seed: int) -> None:
             continue
         again = open_message(opening.octets)
         assert again is not None and again.octets == opening.octets
+
+
+def test_what_has_expired_and_is_kept_says_no_longer_when() -> None:
+    octets = written(properties=MessageProperties(ULong(7), absolute_expiry_time=Timestamp(5), group_id="g"), colour="green")
+    opening = open_message(octets)
+    assert opening is not None
+    changed = open_message(without_expiry(opening.octets) + octets[opening.body_at :])
+    assert changed is not None
+    assert changed.properties() == MessageProperties(ULong(7), group_id="g")
+    assert changed.application_properties() == {"colour": "green"}
+    assert without_expiry(changed.octets) == changed.octets

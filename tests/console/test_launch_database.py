@@ -23,8 +23,8 @@ SECRET = "sesame-4711"
 
 
 def manage(home: Path, url: str, command: str, **more: str) -> subprocess.CompletedProcess[str]:
-    http, stomp = free_ports(2)
-    ports = {"SURETY_HTTP_PORT": str(http), "SURETY_STOMP_PORT": str(stomp)}
+    http, stomp, amqp = free_ports(3)
+    ports = {"SURETY_HTTP_PORT": str(http), "SURETY_STOMP_PORT": str(stomp), "SURETY_AMQP_PORT": str(amqp)}
     environment = {"PATH": os.environ["PATH"], "SURETY_HOME": str(home), "DATABASE_URL": url, **ports, **more}
     asked = [sys.executable, "manage.py", command]
     return subprocess.run(asked, cwd=REPOSITORY, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=60)

@@ -53,11 +53,11 @@ def test_a_home_that_cannot_be_made_is_refused_in_a_sentence(tmp_path: Path) -> 
 
 def test_a_busy_port_is_named_with_the_setting_that_moves_it(taken: int) -> None:
     with pytest.raises(CannotStart, match=f"Port {taken} on 127.0.0.1 is in use by another program; free it or set SURETY_STOMP_PORT"):
-        check_ports(BrokerConfig(http_port=free_port(), stomp_port=taken))
+        check_ports(BrokerConfig(http_port=free_port(), stomp_port=taken, amqp_port=free_port()))
 
 
 def test_the_port_of_tls_counts_only_with_a_certificate(taken: int) -> None:
-    ports = {"http_port": free_port(), "stomp_port": free_port(), "stomp_tls_port": taken}
+    ports = {"http_port": free_port(), "stomp_port": free_port(), "stomp_tls_port": taken, "amqp_port": free_port()}
     check_ports(BrokerConfig(**ports))
     with pytest.raises(CannotStart, match="SURETY_STOMP_TLS_PORT"):
         check_ports(BrokerConfig(**ports, tls_cert="certificate.pem", tls_key="key.pem"))
@@ -66,12 +66,12 @@ def test_the_port_of_tls_counts_only_with_a_certificate(taken: int) -> None:
 def test_two_listeners_cannot_share_a_port() -> None:
     port = free_port()
     with pytest.raises(CannotStart, match=f"are both {port}"):
-        check_ports(BrokerConfig(http_port=port, stomp_port=port))
+        check_ports(BrokerConfig(http_port=port, stomp_port=port, amqp_port=free_port()))
 
 
 def test_an_address_that_is_not_ours_is_refused_in_a_sentence() -> None:
     with pytest.raises(CannotStart, match=r"on 192\.0\.2\.1 cannot be opened"):
-        check_ports(BrokerConfig(bind="192.0.2.1", http_port=free_port(), stomp_port=free_port()))
+        check_ports(BrokerConfig(bind="192.0.2.1", http_port=free_port(), stomp_port=free_port(), amqp_port=free_port()))
 
 
 def test_what_a_killed_supervisor_left_is_waited_for(tmp_path: Path) -> None:

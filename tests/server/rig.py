@@ -226,7 +226,7 @@ class Broker:
         self.host = Host(
             self.engine, self.store, self.clock, self.lease, self.metrics, self.space, self.report_seconds, self._publish
         )
-        self.node = Node(self.config, self.host, self.store, self.clock, accounts, self.metrics, "Surety/test", "test", 1, self.sessions)
+        self.node = Node(self.config, self.host, self.store, self.clock, accounts, self.metrics, "test", "test", 1, self.sessions)
         if self.stomp_limits is not None:
             self.node.stomp_limits = self.stomp_limits
         self.running = asyncio.create_task(self.host.run())

@@ -7,6 +7,7 @@ import socket
 
 import pytest
 
+from broker_core.server.amqp_peer import AmqpPeer
 from broker_core.server.stomp_peer import StompPeer
 
 from .rig import Broker
@@ -24,9 +25,9 @@ def test_a_port_that_is_taken_is_an_error_of_the_system() -> None:
         with socket.socket() as taken:
             taken.bind(("127.0.0.1", 0))
             taken.listen()
-            broker = await Broker(stomp_port=taken.getsockname()[1]).start()
+            broker = await Broker(stomp_port=taken.getsockname()[1], amqp_port=free_port()).start()
             with pytest.raises(OSError, match="address already in use"):
-                await broker.node.listen(StompPeer)
+                await broker.node.listen(StompPeer, AmqpPeer)
             assert broker.node.listeners == {}
             await broker.end()
 
@@ -36,9 +37,9 @@ def test_a_port_that_is_taken_is_an_error_of_the_system() -> None:
 def test_a_client_is_served_until_the_node_closes_and_then_nobody_is() -> None:
     async def story() -> None:
         port = free_port()
-        broker = await Broker(stomp_port=port).start()
-        await broker.node.listen(StompPeer)
-        assert broker.node.listeners == {"stomp": True}
+        broker = await Broker(stomp_port=port, amqp_port=free_port()).start()
+        await broker.node.listen(StompPeer, AmqpPeer)
+        assert broker.node.listeners == {"stomp": True, "amqp": True}
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
         writer.write(b"CONNECT\naccept-version:1.2\nhost:/\nlogin:guest\n\n\0SEND\ndestination:/queue/q\nreceipt:1\n\nhi\0")
         assert (await reader.readuntil(b"\0")).startswith(b"CONNECTED")
@@ -46,7 +47,7 @@ def test_a_client_is_served_until_the_node_closes_and_then_nobody_is() -> None:
         await broker.node.close("the broker is shutting down")
         assert b"ERROR\nmessage:the broker is shutting down" in await reader.read()
         writer.close()
-        assert broker.node.listeners == {"stomp": False}
+        assert broker.node.listeners == {"stomp": False, "amqp": False}
         with pytest.raises(OSError, match="Connect call failed"):
             await asyncio.open_connection("127.0.0.1", port)
         await broker.end()

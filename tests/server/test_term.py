@@ -90,7 +90,7 @@ class Term(Broker):
         self.trims: list[tuple[int, int]] = []
         accounts: Any = self.accounts
 
-        async def listen(node: Node, _protocol: Any) -> None:
+        async def listen(node: Node, *_protocols: Any) -> None:
             self.node = node
 
         async def trim(before: int, octets_max: int) -> int:
@@ -163,7 +163,7 @@ def test_a_node_that_serves_says_what_its_supervisor_waits_for_and_one_that_cann
         broken = Term(monkeypatch)
         with monkeypatch.context() as patched:
 
-            async def listen(_node: Node, _protocol: Any) -> None:
+            async def listen(_node: Node, *_protocols: Any) -> None:
                 raise OSError("the port is taken, by choice")
 
             patched.setattr(Node, "listen", listen)

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 import uvloop
 
+from broker_core.server.amqp_peer import AmqpPeer
 from broker_core.server.stomp_peer import StompPeer
 from tests.acceptance.test_stomp_clients import certificate as self_signed
 
@@ -42,8 +43,9 @@ def tell(request: pytest.FixtureRequest) -> Story:
 
 async def serving(certificate: tuple[str, str], **settings: Any) -> Broker:
     cert, key = certificate
-    broker = await Broker(tls_cert=cert, tls_key=key, stomp_port=free_port(), stomp_tls_port=free_port(), **settings).start()
-    await broker.node.listen(StompPeer)
+    ports = {name: free_port() for name in ("stomp_port", "stomp_tls_port", "amqp_port", "amqp_tls_port")}
+    broker = await Broker(tls_cert=cert, tls_key=key, **ports, **settings).start()
+    await broker.node.listen(StompPeer, AmqpPeer)
     return broker
 
 
@@ -98,7 +100,7 @@ def test_whoever_speaks_no_tls_is_closed_and_counts_no_longer(tell: Story, certi
         await reader.read()
         writer.close()
         await until(lambda: broker.metrics.connections == 0)
-        assert broker.node.listeners == {"stomp": True, "stomp+tls": True}
+        assert broker.node.listeners == dict.fromkeys(("stomp", "stomp+tls", "amqp", "amqp+tls"), True)
         await broker.node.close("the broker is shutting down")
         await broker.end()
 
@@ -147,7 +149,7 @@ def test_a_node_that_closes_gives_up_handshakes_and_its_port(tell: Story, certif
         await until(lambda: broker.metrics.connections == 1)
         await broker.node.close("the broker is shutting down")
         await until(lambda: broker.metrics.connections == 0)
-        assert broker.node.listeners == {"stomp": False, "stomp+tls": False}
+        assert broker.node.listeners == dict.fromkeys(("stomp", "stomp+tls", "amqp", "amqp+tls"), False)
         with pytest.raises(OSError, match="refused"):
             silent(broker)
         stranger.close()
@@ -162,9 +164,9 @@ def test_a_tls_port_that_is_taken_is_an_error_of_the_system(tell: Story, certifi
             taken.bind(("127.0.0.1", 0))
             taken.listen()
             cert, key = certificate
-            broker = await Broker(tls_cert=cert, tls_key=key, stomp_port=free_port(), stomp_tls_port=taken.getsockname()[1]).start()
+            broker = await Broker(tls_cert=cert, tls_key=key, stomp_port=free_port(), amqp_port=free_port(), stomp_tls_port=taken.getsockname()[1]).start()
             with pytest.raises(OSError, match="already in use"):
-                await broker.node.listen(StompPeer)
+                await broker.node.listen(StompPeer, AmqpPeer)
             await broker.node.close("the broker cannot start")
             await broker.end()
 

@@ -178,7 +178,7 @@ class Term:
         self.engine.host = self.host
         accounts: Any = _Everybody()
         config = dataclasses.replace(BrokerConfig(), unconfirmed_octets_max=4096)
-        self.node = Node(config, self.host, store, clock, accounts, metrics, "Surety/simulated", found.instance, found.epoch)
+        self.node = Node(config, self.host, store, clock, accounts, metrics, "simulated", found.instance, found.epoch)
         self.node.stomp_limits = STOMP_LIMITS
         self.log(("recovered", found.epoch, self.engine.shard.commit_number, self.engine.shard.sequence))
 

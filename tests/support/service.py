@@ -71,7 +71,7 @@ class Service:
         self.folder = Path(tempfile.mkdtemp(prefix="surety-"))
         self.folder.chmod(0o755)  # PostgreSQL runs as another user when the tests run as root
         self.home = home or self.folder / "home"
-        self.stomp_port, self.http_port, self.amqp_port, self.stomp_tls_port = free_ports(4)
+        self.stomp_port, self.http_port, self.amqp_port, self.stomp_tls_port, self.amqp_tls_port = free_ports(5)
         self.command = command
         self.log = self.folder / f"{command}.log"
         self.process: subprocess.Popen[bytes] | None = None
@@ -110,6 +110,7 @@ class Service:
                 "SURETY_HTTP_PORT": str(self.http_port),
                 "SURETY_AMQP_PORT": str(self.amqp_port),
                 "SURETY_STOMP_TLS_PORT": str(self.stomp_tls_port),
+                "SURETY_AMQP_TLS_PORT": str(self.amqp_tls_port),
                 "SURETY_ADMIN_USER": "operator",
                 "SURETY_ADMIN_PASSWORD": "of-the-acceptance-tests",
                 "PYTHONUNBUFFERED": "1",

@@ -1,0 +1,359 @@
+"""The broker's end of a link from a producer: transfers as sends, outcomes as dispositions, and the credit that withholds what there is no room for."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from broker_core.engine.commands import CreateTemporary, EndTemporary, Request, Send, Transacted
+from broker_core.engine.message import Message
+from broker_core.engine.refusal import Refusal
+
+from .addresses import KINDS, address_of
+from .mapping import Arrivals, Arrived
+from .performatives import (
+    ACCEPTED, RECEIVER, Attach, DeliveryState, Error, Flow, ReceiverSettleMode, Rejected, Target, TransactionalState, Transfer,
+)  # fmt: skip
+from .refusals import (
+    INVALID_FIELD, MESSAGE_SIZE, NOT_IMPLEMENTED, RESOURCE_LIMIT, TRANSFER_LIMIT, LinkFault, SessionFault,
+)  # fmt: skip
+from .sections import Opening, check_body, open_message
+from .tokens import Made, Sent
+from .types import Malformed
+
+if TYPE_CHECKING:
+    from .session import Session
+
+MODULUS = 1 << 32
+DESTINATION_KIND = "x-opt-jms-dest"
+"""The annotation that tells of which kind the destination in `to` is."""
+TEMPORARY = ("temp-queue:", "temp-topic:", "/temp-queue/", "/temp-topic/")
+FIRST_CREDIT = 64
+"""Before the size of its messages is known."""
+SIZE_DECAY = 16
+"""The size that is reckoned with falls to a sixteenth less with each smaller message."""
+
+
+@dataclass(slots=True, eq=False)
+class Incoming:
+    """A delivery under way."""
+
+    delivery_id: int
+    settled: bool
+    state: DeliveryState | None
+    pieces: list[bytes]
+    octets: int = 0
+    """Held in `pieces`."""
+    body: int = 0
+    """Octets of the large body that are on their way to the store."""
+    message: Message | None = None
+    """Of a large one: what is known of it."""
+    address: str = ""
+    replies: str = ""
+
+
+@dataclass(slots=True)
+class BodyPart:
+    """A part of the large body whose Send will follow. Parts of several may come in turns."""
+
+    of: Incoming
+    octets: bytes
+
+
+@dataclass(slots=True)
+class BodyDropped:
+    """The large body's message will not be sent."""
+
+    of: Incoming
+
+
+class Receiver:
+    role = RECEIVER
+
+    def __init__(self, session: Session, attach: Attach, address: str, target: Target) -> None:
+        self.session = session
+        self.handle = attach.handle
+        self.name = attach.name
+        self._attach = attach
+        self._address = address
+        """Where all its messages go; empty: where each of them says."""
+        self._target = target
+        """As it is answered."""
+        self._made = address if target.dynamic else ""
+        self._second = attach.rcv_settle_mode == ReceiverSettleMode.SECOND
+        """The producer settles when it has heard the outcome."""
+        self._count = (attach.initial_delivery_count or 0) % MODULUS
+        self._credit = 0
+        self._unconfirmed = 0
+        self._arrivals = Arrivals(session.connection.client_id, session.connection.mapping)
+        self._arrived: Arrived | None = None
+        """Of the last message; where it goes, and what it tells others:"""
+        self._to = self._replies = ""
+        self._size = 0
+        """Octets of a message, as it seems."""
+        self._incoming: Incoming | None = None
+        self._drop_rest = False
+        """It was rejected before it was here as a whole."""
+        self._is_lost = False
+        self._is_open = False
+
+    # -- opening and closing --------------------------------------------------------------------------------------------------------
+    def open(self, events: list[Any]) -> None:
+        if self._made:
+            events.append(CreateTemporary(self.session.connection.peer, self._made, Made(self)))
+        else:
+            self.opened()
+
+    def opened(self) -> None:
+        if self._is_lost:
+            return
+        asked, connection = self._attach, self.session.connection
+        answer = Attach(asked.name, asked.handle, RECEIVER, asked.snd_settle_mode, asked.rcv_settle_mode, asked.source, self._target)
+        answer.unsettled = None if asked.unsettled is None else {}
+        answer.max_message_size = connection.limits.body_octets_max
+        answer.offered_capabilities = tuple([each for each in asked.desired_capabilities if each == "DELAYED_DELIVERY"])
+        self.session.write(answer)
+        self._is_open = True
+        self.replenish()
+
+    def refused(self, error: Error) -> None:
+        if not self._is_lost:
+            self._is_lost = True
+            self.session.refuse_attach(self._attach, error)
+
+    def close(self, closed: bool, events: list[Any]) -> None:
+        """The peer detaches it. A temporary destination that the link made ends with it, unless somebody consumes from it."""
+        self._end(events)
+        if self._made and not self._is_lost:
+            events.append(EndTemporary(self.session.connection.peer, self._made, self.session.closing(self.handle, closed)))
+        elif not self._is_lost:
+            self.session.answer_detach(self.handle, closed)
+        self._is_lost = True
+
+    def lose(self, events: list[Any]) -> None:
+        """It is gone without another word."""
+        self._is_lost = True
+        self._end(events)
+        if self._made:
+            events.append(EndTemporary(self.session.connection.peer, self._made))
+
+    def leave(self, events: list[Any]) -> None:
+        """The connection closes."""
+        self._is_lost = True
+        self._end(events)
+
+    def _end(self, events: list[Any]) -> None:
+        if self._incoming is not None and self._incoming.message is not None:
+            self.session.connection.large_bodies -= 1
+            events.append(BodyDropped(self._incoming))
+        self._incoming = None
+
+    # -- credit ---------------------------------------------------------------------------------------------------------------------
+    def flow(self, flow: Flow, events: list[Any]) -> None:
+        """Of a producer nothing but its wish to be answered matters: we know what it has sent."""
+        if flow.echo:
+            self._tell()
+
+    def replenish(self) -> None:
+        """Credit for what was confirmed. What waits for room in a full destination is not, and so its producer has none (R20)."""
+        if not self._is_open or self._is_lost:
+            return
+        window = self._window()
+        room = window - self._unconfirmed - self._credit
+        if room > 0 and 2 * self._credit <= window:
+            self._credit += room
+            self._tell()
+
+    def _window(self) -> int:
+        limits = self.session.connection.limits
+        if not self._size:
+            return min(FIRST_CREDIT, limits.credit)
+        return max(min(limits.credit, limits.credit_octets // self._size), 2)
+
+    def _tell(self) -> None:
+        self.session.write_flow(self.handle, self._count, self._credit)
+
+    # -- messages -------------------------------------------------------------------------------------------------------------------
+    def transfer(self, transfer: Transfer, payload: bytes, events: list[Any]) -> None:
+        """Raises LinkFault, SessionFault."""
+        incoming = self._incoming
+        if self._drop_rest:
+            self._drop_rest = transfer.more and not transfer.aborted
+            self._incoming = incoming if self._drop_rest else None
+            return
+        if incoming is None:
+            if transfer.delivery_id is None:
+                raise SessionFault(INVALID_FIELD, "the first transfer of a delivery has no delivery-id")
+            if transfer.resume:
+                raise LinkFault(NOT_IMPLEMENTED, "deliveries are not resumed: the broker remembers none of an earlier link")
+            if self._credit <= 0:
+                raise LinkFault(TRANSFER_LIMIT, "a message came without credit for it")
+            self._credit -= 1
+            self._count = (self._count + 1) % MODULUS
+            if not (transfer.more or transfer.aborted):
+                incoming = Incoming(transfer.delivery_id, transfer.settled is True, transfer.state, [])
+                self._take(incoming, payload, events)
+                return
+            incoming = self._incoming = Incoming(transfer.delivery_id, transfer.settled is True, transfer.state, [])
+        elif transfer.delivery_id is not None and transfer.delivery_id != incoming.delivery_id:
+            raise SessionFault(INVALID_FIELD, f"delivery {incoming.delivery_id} has not ended")
+        incoming.settled = incoming.settled or transfer.settled is True
+        incoming.state = transfer.state or incoming.state
+        if transfer.aborted:
+            self._end(events)
+            self.replenish()
+            return
+        incoming.pieces.append(payload)
+        incoming.octets += len(payload)
+        self._take_pieces(incoming, events, last=not transfer.more)
+
+    def _take_pieces(self, incoming: Incoming, events: list[Any], *, last: bool) -> None:
+        limits = self.session.connection.limits
+        if incoming.body + incoming.octets > limits.body_octets_max + limits.section_octets_max:
+            raise LinkFault(MESSAGE_SIZE, f"the message has more than {limits.body_octets_max} octets")
+        if last:
+            self._incoming = None
+        if incoming.message is None:
+            if last:
+                self._take(incoming, b"".join(incoming.pieces), events)
+            elif incoming.octets > limits.large_body_octets + limits.section_octets_max:
+                self._take(incoming, b"".join(incoming.pieces), events, whole=False)
+        elif last or incoming.octets >= limits.part_octets_max:
+            self._store(incoming, b"".join(incoming.pieces), events)
+            if last:
+                self._send(incoming, incoming.message, incoming.body, 0, events)
+
+    def _take(self, incoming: Incoming, octets: bytes, events: list[Any], *, whole: bool = True) -> None:
+        """A message that is here as a whole, or so much of a large one that its body has begun."""
+        connection = self.session.connection
+        limits = connection.limits
+        if connection.is_full:
+            self._reject(incoming, Error(RESOURCE_LIMIT, "too many messages of this connection are not confirmed: send it again later"), events)
+            return
+        try:
+            opening = open_message(octets, complete=whole)
+            if opening is None:
+                raise Malformed(f"what comes before the message's body has more than {limits.section_octets_max} octets", RESOURCE_LIMIT)
+            body = octets[opening.body_at :]
+            if whole:
+                check_body(opening, body)
+            arrived = self._arrivals.read(opening, connection.now)
+            self._route(incoming, arrived, opening)
+        except Malformed as malformed:
+            self._reject(incoming, Error(malformed.condition, str(malformed)), events)
+            return
+        except LinkFault as fault:  # this message is wrong, not the link
+            self._reject(incoming, fault.error, events)
+            return
+        header = arrived.header
+        if whole and len(body) <= limits.large_body_octets:
+            size = len(header.octets) + len(body)
+            self._send(incoming, Message(header, body, size), 0, size, events)
+        elif connection.large_bodies >= limits.large_bodies_max:
+            self._reject(incoming, Error(RESOURCE_LIMIT, f"{limits.large_bodies_max} large messages are under way on this connection already"), events)
+        else:
+            connection.large_bodies += 1
+            incoming.message = Message(header, None, 0)
+            self._store(incoming, body, events)
+            if whole:
+                self._send(incoming, incoming.message, incoming.body, 0, events)
+
+    def _route(self, incoming: Incoming, arrived: Arrived, opening: Opening) -> None:
+        """Where it goes, and which temporary destination of its sender it tells others. Raises Malformed, LinkFault."""
+        if arrived is not self._arrived:
+            self._arrived, annotations = arrived, opening.annotations()
+            self._to = self._address
+            if not self._to:
+                if not arrived.to:
+                    raise LinkFault(INVALID_FIELD, "a message on an anonymous link says in its properties where it goes: `to` is missing")
+                self._to = address_of(arrived.to, _kind(annotations.get(DESTINATION_KIND)))
+            self._replies = self._reply_address(arrived.reply_to or "")
+        incoming.address, incoming.replies = self._to, self._replies
+
+    def _reply_address(self, reply_to: str) -> str:
+        """If it is a temporary destination of this connection's."""
+        if not reply_to.startswith(TEMPORARY):
+            return ""
+        address = address_of(reply_to)
+        return address if address.partition("/")[2].startswith(f"{self.session.connection.temporaries}.") else ""
+
+    def _store(self, incoming: Incoming, octets: bytes, events: list[Any]) -> None:
+        incoming.pieces, incoming.octets = [], 0
+        incoming.body += len(octets)
+        if octets:
+            events.append(BodyPart(incoming, octets))
+
+    def _send(self, incoming: Incoming, message: Message, body: int, held: int, events: list[Any]) -> None:
+        """`body`: octets of a large one. `held`: those in memory."""
+        connection = self.session.connection
+        if body:
+            message.size = len(message.header.octets) + body
+        self._size = max(message.size, self._size - self._size // SIZE_DECAY)
+        state, transaction = incoming.state, None
+        told: DeliveryState = ACCEPTED
+        if state.__class__ is TransactionalState:
+            transaction = state.txn_id
+            told = connection.transactional(transaction)
+        token = Sent(self, incoming.delivery_id, held, incoming.settled, told)
+        self._unconfirmed += 1
+        connection.unconfirmed += 1
+        connection.unconfirmed_octets += held
+        peer, address, replies = connection.peer, incoming.address, incoming.replies
+        if transaction is None:
+            events.append(Request(peer, token, address, message, replies) if replies else Send(peer, token, address, message))
+        else:
+            send = Request(peer, None, address, message, replies) if replies else Send(peer, None, address, message)
+            events.append(Transacted(peer, transaction, send, token))
+        if body:
+            connection.large_bodies -= 1
+
+    # -- outcomes -------------------------------------------------------------------------------------------------------------------
+    def accept(self, sent: Sent) -> None:
+        self._over(sent)
+        if self._is_lost:
+            return
+        if self._second and not sent.settled:
+            self.session.settle_incoming(sent.delivery_id, sent.delivery_id, sent.state, settled=False)
+            self.session.accept(self, -1, sent.state)
+        else:
+            self.session.accept(self, -1 if sent.settled else sent.delivery_id, sent.state)
+
+    def reject(self, sent: Sent, refusal: Refusal, error: Error) -> None:
+        """Whoever settled it before does not hear of an outcome: the link ends instead (anonymous terminus, 2.2.2). That a reply comes too late is no
+        reason: who waited for it is gone."""
+        self._over(sent)
+        if self._is_lost:
+            return
+        self.session.accept(self, -1, sent.state)
+        if not sent.settled:
+            self._tell_rejected(sent.delivery_id, error)
+        elif refusal is not Refusal.TEMPORARY_DESTINATION_GONE:
+            self._fail(error)
+
+    def _over(self, sent: Sent) -> None:
+        connection = self.session.connection
+        self._unconfirmed -= 1
+        connection.unconfirmed -= 1
+        connection.unconfirmed_octets -= sent.octets
+
+    def _reject(self, incoming: Incoming, error: Error, events: list[Any]) -> None:
+        """A message that does not reach the engine. What is still to come of it is dropped."""
+        self._drop_rest = self._incoming is incoming
+        if incoming.settled:
+            raise LinkFault(error.condition, error.description or "")
+        self._tell_rejected(incoming.delivery_id, error)
+        self.replenish()
+
+    def _tell_rejected(self, delivery_id: int, error: Error) -> None:
+        self.session.settle_incoming(delivery_id, delivery_id, Rejected(error), settled=not self._second)
+
+    def _fail(self, error: Error) -> None:
+        commands: list[Any] = []
+        self.lose(commands)
+        self.session.end_link(self.handle, error)
+        self.session.connection.commands += commands
+
+
+def _kind(number: object) -> str:
+    """Empty: nothing is said."""
+    return KINDS[number] if isinstance(number, int) and not isinstance(number, bool) and 0 <= number < len(KINDS) else ""

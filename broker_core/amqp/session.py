@@ -1,0 +1,353 @@
+"""One session: its windows, its links by handle, and the numbers of its deliveries (transport 2.5)."""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import TYPE_CHECKING, Any
+
+from broker_core.engine.commands import Settle, Transacted
+from broker_core.engine.effects import Outcome
+
+from .frames import frame
+from .performatives import (
+    ACCEPTED, RECEIVER, SENDER, Accepted, Attach, Begin, DeliveryState, Detach, Disposition, Error, Flow, Modified, Rejected, Released,
+    TransactionalState, Transfer,
+)  # fmt: skip
+from .refusals import (
+    ERRANT_LINK, HANDLE_IN_USE, NOT_ALLOWED, UNATTACHED_HANDLE, LinkFault, SessionFault,
+)  # fmt: skip
+from .sender import Outgoing, Sender
+from .tokens import Closed, Settled
+
+if TYPE_CHECKING:
+    from .connection import Connection
+    from .coordinator import Transactions
+    from .receiver import Receiver
+
+MODULUS = 1 << 32
+WINDOW = (1 << 31) - 1
+"""Frames that may come: what is held is bounded by credit, and by reading no more."""
+HANDLE_MAX = 65_535
+LOOK_EFFORT = 16
+"""Deliveries that a disposition may mean, looked at in a microsecond, about."""
+
+
+class Session:
+    """`channel` is the peer's number for it, and ours."""
+
+    def __init__(self, connection: Connection, channel: int, begin: Begin) -> None:
+        self.connection = connection
+        self.channel = channel
+        self.links: dict[int, Sender | Receiver | Transactions] = {}
+        """By handle: the peer's, and ours."""
+        self.names: dict[tuple[str, bool], None] = {}
+        """Of links that are attached, with the peer's roles."""
+        self._detached: dict[int, None] = {}
+        """Handles of links that we have detached and the peer has not: what comes for them is late."""
+        self._handle_max = begin.handle_max
+        self._next_incoming_id = begin.next_outgoing_id
+        self._next_outgoing_id = 0
+        self._remote_window = begin.incoming_window
+        self._next_delivery_id = 0
+        self.unsettled: dict[int, tuple[Sender, int]] = {}
+        """Link and tag of what the peer has not settled, by delivery-id."""
+        self._waiting: deque[Outgoing] = deque()
+        """Deliveries for which the peer's window has no room, in order; the first of them may have left in part."""
+        self.waiting_octets = 0
+        """Theirs, when they began to wait."""
+        self._accepted: list[tuple[int, DeliveryState]] = []
+        """What the engine has confirmed, by delivery-id, and the peer is to be told now."""
+        self._fed: dict[Receiver, None] = {}
+        """Links that have room for more, as something of theirs was confirmed."""
+
+    # -- what the connection asks ---------------------------------------------------------------------------------------------------
+    @property
+    def head(self) -> Outgoing | None:
+        """The delivery that is to leave next."""
+        return self._waiting[0] if self._waiting else None
+
+    def begin(self) -> None:
+        self.write(Begin(self.channel, self._next_outgoing_id, WINDOW, WINDOW, HANDLE_MAX))
+
+    def write(self, performative: Any, payload: bytes = b"") -> None:
+        self.connection.out.append(frame(self.channel, performative, payload))
+
+    # -- links ----------------------------------------------------------------------------------------------------------------------
+    def attach(self, attach: Attach, events: list[Any]) -> None:
+        handle = attach.handle
+        if handle > self._handle_max:
+            raise SessionFault(NOT_ALLOWED, f"handle {handle} is more than the handle-max {self._handle_max}")
+        if handle in self.links or handle in self._detached:
+            raise SessionFault(HANDLE_IN_USE, f"handle {handle} is in use")
+        try:
+            self.connection.check_name(attach)
+            self.links[handle] = link = self.connection.make_link(self, attach)
+        except LinkFault as fault:
+            self.refuse_attach(attach, fault.error)
+            return
+        self.names[attach.name, attach.role] = None
+        link.open(events)
+
+    def refuse_attach(self, attach: Attach, error: Error | None) -> None:
+        """An attach without the terminus that was asked for, and a detach that says why (transport 2.6.3). None: the peer has detached the link itself, and is
+        answered that later."""
+        answer = Attach(attach.name, attach.handle, not attach.role)
+        if answer.role == SENDER:
+            answer.target, answer.initial_delivery_count = attach.target, 0
+        else:
+            answer.source = attach.source
+        self.write(answer)
+        if error is not None:
+            self.end_link(attach.handle, error)
+
+    def detach(self, detach: Detach, events: list[Any]) -> None:
+        handle = detach.handle
+        if handle in self._detached:
+            del self._detached[handle]
+            return
+        self._link(handle).close(detach.closed, events)
+
+    def answer_detach(self, handle: int, closed: bool, error: Error | None = None) -> None:
+        """The peer has detached the link, and so do we."""
+        self._free(handle)
+        self.write(Detach(handle, closed, error))
+
+    def end_link(self, handle: int, error: Error) -> None:
+        """Detach it for a reason of our own. What the engine knows of it is the caller's matter."""
+        self._free(handle)
+        self._detached[handle] = None
+        self.write(Detach(handle, True, error))
+
+    def _free(self, handle: int) -> None:
+        link = self.links.pop(handle, None)
+        if link is not None:
+            self.names.pop((link.name, not link.role), None)
+
+    def leave(self, events: list[Any]) -> None:
+        """The connection closes."""
+        for link in list(self.links.values()):
+            link.leave(events)
+
+    def close(self, events: list[Any]) -> None:
+        """The session has ended: its links are gone."""
+        for link in list(self.links.values()):
+            link.lose(events)
+        self.links.clear()
+        for outgoing in self._waiting:
+            outgoing.is_dropped = True
+        self._waiting.clear()
+        self.waiting_octets = 0
+        self.unsettled.clear()
+        self._accepted.clear()
+        self._fed.clear()
+
+    def _link(self, handle: int) -> Any:
+        link = self.links.get(handle)
+        if link is None:
+            raise SessionFault(UNATTACHED_HANDLE, f"no link has handle {handle}")
+        return link
+
+    # -- from producers -------------------------------------------------------------------------------------------------------------
+    def transfer(self, transfer: Transfer, payload: bytes, events: list[Any]) -> None:
+        self._next_incoming_id = (self._next_incoming_id + 1) % MODULUS
+        link = self.links.get(transfer.handle)
+        if link is None:
+            if transfer.handle in self._detached:
+                return
+            raise SessionFault(UNATTACHED_HANDLE, f"no link has handle {transfer.handle}")
+        if isinstance(link, Sender):
+            raise SessionFault(ERRANT_LINK, "a transfer came on a link on which this peer receives")
+        try:
+            link.transfer(transfer, payload, events)
+        except LinkFault as fault:
+            link.lose(events)
+            self.end_link(transfer.handle, fault.error)
+
+    def accept(self, receiver: Receiver, delivery_id: int, state: DeliveryState) -> None:
+        """The engine has confirmed it; told with others like it by `tell_accepted`, as is the credit that the producer has again."""
+        if not self._fed:
+            self.connection.telling.append(self)
+        self._fed[receiver] = None
+        if delivery_id >= 0:
+            self._accepted.append((delivery_id, state))
+
+    def tell_accepted(self) -> None:
+        """One disposition for each run."""
+        accepted, self._accepted = self._accepted, []
+        first = last = -1
+        told: DeliveryState = ACCEPTED
+        for delivery_id, state in accepted:
+            if delivery_id == last + 1 and state is told and first >= 0:
+                last = delivery_id
+                continue
+            if first >= 0:
+                self.settle_incoming(first, last, told)
+            first, told = delivery_id, state
+            last = first
+        if first >= 0:
+            self.settle_incoming(first, last, told)
+        fed, self._fed = self._fed, {}
+        for receiver in fed:
+            receiver.replenish()
+
+    def settle_incoming(self, first: int, last: int, state: DeliveryState, *, settled: bool = True) -> None:
+        """Tell the producer what became of these."""
+        self.write(Disposition(RECEIVER, first, None if last == first else last, settled, state))
+
+    def closing(self, handle: int, closed: bool) -> Closed:
+        """The token of a command with which a link is over that the peer has detached."""
+        return Closed(self, handle, closed)
+
+    def write_flow(self, handle: int | None = None, count: int | None = None, credit: int | None = None, *, drained: bool = False) -> None:
+        available = 0 if drained else None
+        self.write(Flow(self._next_incoming_id, WINDOW, self._next_outgoing_id, WINDOW, handle, count, credit, available, drained))
+
+    # -- to consumers ---------------------------------------------------------------------------------------------------------------
+    def flow(self, flow: Flow, events: list[Any]) -> None:
+        next_incoming_id = flow.next_incoming_id if flow.next_incoming_id is not None else 0
+        on_their_way = (self._next_outgoing_id - next_incoming_id) % MODULUS
+        self._remote_window = max(flow.incoming_window - on_their_way, 0)
+        if flow.handle is None:
+            if flow.echo:
+                self.write_flow()
+        elif flow.handle not in self._detached:
+            link = self._link(flow.handle)
+            try:
+                link.flow(flow, events)
+            except LinkFault as fault:
+                link.lose(events)
+                self.end_link(flow.handle, fault.error)
+        if self._waiting:
+            self.pump()
+
+    def send(self, outgoing: Outgoing) -> None:
+        """Behind what waits."""
+        outgoing.delivery_id = self._next_delivery_id
+        self._next_delivery_id = (self._next_delivery_id + 1) % MODULUS
+        if not outgoing.settled:
+            self.unsettled[outgoing.delivery_id] = (outgoing.sender, outgoing.tag)
+        self._waiting.append(outgoing)
+        self.waiting_octets += outgoing.size
+
+    def pump(self) -> None:
+        """Write what there is room for."""
+        waiting, out, most = self._waiting, self.connection.out, self.connection.payload_max
+        while waiting and self._remote_window > 0:
+            outgoing = waiting[0]
+            for payload, more in outgoing.payloads(most):
+                out.append(frame(self.channel, outgoing.transfer(more=more), payload))
+                self._next_outgoing_id = (self._next_outgoing_id + 1) % MODULUS
+                self._remote_window -= 1
+                if self._remote_window <= 0:
+                    break
+            if not outgoing.is_over:
+                break
+            waiting.popleft()
+            self.waiting_octets -= outgoing.size
+            outgoing.sender.has_left(outgoing)
+
+    def holds(self, sender: Sender) -> bool:
+        """Something of it waits."""
+        return any(outgoing.sender is sender for outgoing in self._waiting)
+
+    def forget(self, sender: Sender) -> list[Outgoing]:
+        """The link is gone: what waits of it does not leave any more, but a delivery that has begun ends, aborted. What waited."""
+        head = self.head
+        if head is not None and head.sender is sender and head.has_begun:
+            self._write_abort(head)
+        dropped = [outgoing for outgoing in self._waiting if outgoing.sender is sender]
+        self.waiting_octets -= sum([outgoing.size for outgoing in dropped])
+        for outgoing in dropped:
+            outgoing.is_dropped = True
+        self._waiting = deque([outgoing for outgoing in self._waiting if outgoing.sender is not sender])
+        gone = [delivery_id for delivery_id, (link, _) in self.unsettled.items() if link is sender]
+        for delivery_id in gone:
+            del self.unsettled[delivery_id]
+        return dropped
+
+    def abort(self, outgoing: Outgoing) -> None:
+        """It began to leave and cannot end."""
+        if self.head is outgoing:
+            self._waiting.popleft()
+            self.waiting_octets -= outgoing.size
+            self.unsettled.pop(outgoing.delivery_id, None)
+            outgoing.is_dropped = True
+            self._write_abort(outgoing)
+            self.pump()
+
+    def _write_abort(self, outgoing: Outgoing) -> None:
+        self.connection.out.append(frame(self.channel, outgoing.abort()))
+        self._next_outgoing_id = (self._next_outgoing_id + 1) % MODULUS
+
+    # -- outcomes -------------------------------------------------------------------------------------------------------------------
+    def disposition(self, disposition: Disposition, events: list[Any]) -> None:
+        """What a consumer says of deliveries. What a producer says of its own concerns nobody: we remember nothing of what we have accepted."""
+        if disposition.role == SENDER:
+            return
+        first, last = disposition.first, disposition.first if disposition.last is None else disposition.last
+        if disposition.state is None and not disposition.settled:
+            return
+        taken = self._take(first, last)
+        at = 0
+        while at < len(taken):
+            sender, tag = taken[at][1]
+            upto = at + 1
+            while upto < len(taken) and taken[upto][1] == (sender, tag + upto - at) and taken[upto][0] == taken[at][0] + upto - at:
+                upto += 1
+            self._settle(sender, range(tag, tag + upto - at), taken[at][0], disposition, events)
+            at = upto
+
+    def _take(self, first: int, last: int) -> list[tuple[int, tuple[Sender, int]]]:
+        """Those of the range that are unsettled, in order; they are not any more."""
+        unsettled = self.unsettled
+        if first == last:
+            found = unsettled.pop(first, None)
+            return [] if found is None else [(first, found)]
+        count = (last - first) % MODULUS + 1
+        if count <= len(unsettled):
+            self.connection.effort += count // LOOK_EFFORT
+            ids = [delivery_id % MODULUS for delivery_id in range(first, first + count)]
+        else:
+            self.connection.effort += len(unsettled) // LOOK_EFFORT
+            ids = [delivery_id for delivery_id in unsettled if (delivery_id - first) % MODULUS < count]
+        return [(delivery_id, unsettled.pop(delivery_id)) for delivery_id in ids if delivery_id in unsettled]
+
+    def _settle(self, sender: Sender, tags: range, first: int, disposition: Disposition, events: list[Any]) -> None:
+        """Of one link, neighbours in every respect."""
+        state, transaction = disposition.state, None
+        if state.__class__ is TransactionalState:
+            transaction, state = state.txn_id, state.outcome
+        outcome = outcome_of(state, sender.default_outcome)
+        if outcome is None:  # received: it is not over
+            for number, tag in enumerate(tags):
+                self.unsettled[first + number] = (sender, tag)
+            return
+        token = None if disposition.settled else Settled(self, first, first + len(tags) - 1, disposition.state)
+        peer = self.connection.peer
+        if transaction is None:
+            events.append(Settle(peer, sender.link, tags, 0, outcome, token))
+        else:
+            events.append(Transacted(peer, transaction, Settle(peer, sender.link, tags, 0, outcome), token))
+
+    def settle_outgoing(self, first: int, last: int, state: DeliveryState | None) -> None:
+        """The peer wants to hear that its outcome holds."""
+        self.write(Disposition(SENDER, first, None if last == first else last, True, state))
+
+
+def outcome_of(state: DeliveryState | None, default: Any) -> Outcome | None:
+    """What a consumer's word means for the engine; None: it is not the last one. Without a word the source's default outcome holds, and without
+    that the message was not used."""
+    kind = state.__class__
+    if kind is Accepted:
+        return Outcome.ACCEPTED
+    if kind is Released:
+        return Outcome.UNUSED
+    if kind is Rejected:
+        return Outcome.REJECTED
+    if kind is Modified:
+        if state.undeliverable_here:  # type: ignore[union-attr]
+            return Outcome.REJECTED
+        return Outcome.FAILED if state.delivery_failed else Outcome.UNUSED  # type: ignore[union-attr]
+    if state is None:
+        return Outcome.UNUSED if default is None else outcome_of(default, None)
+    return None

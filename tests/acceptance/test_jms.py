@@ -1,0 +1,63 @@
+"""Apache Qpid JMS, a JMS client that nobody here wrote, from Maven Central: its jars have pinned versions and checksums."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import shutil
+import subprocess
+import urllib.request
+import uuid
+from pathlib import Path
+
+import pytest
+
+from tests.support.service import Service
+
+FOLDER = Path(__file__).with_name("jms")
+JARS = FOLDER / "lib"
+CLASSES = FOLDER / "classes"
+CENTRAL = "https://repo.maven.apache.org/maven2"
+SECONDS_MAX = 300
+SCENARIOS = re.findall(r"^    void (\w+)\(\) throws", (FOLDER / "Scenarios.java").read_text(), re.MULTILINE)
+
+
+def _fetch(coordinates: str, checksum: str) -> None:
+    group, artifact, version = coordinates.split(":")
+    jar = JARS / f"{artifact}-{version}.jar"
+    if not jar.exists():
+        with urllib.request.urlopen(f"{CENTRAL}/{group.replace('.', '/')}/{artifact}/{version}/{jar.name}", timeout=60) as found:
+            octets = found.read()
+        assert hashlib.sha256(octets).hexdigest() == checksum, f"{jar.name} is not what it was"
+        jar.write_bytes(octets)
+
+
+@pytest.fixture(scope="module")
+def class_path() -> str:
+    """The jars, fetched when they are first used, and the scenarios, compiled anew."""
+    for program in ("java", "javac"):
+        if shutil.which(program) is None:
+            pytest.skip(f"{program} is not installed, so no JMS client is tried (Debian: default-jdk-headless)")
+    JARS.mkdir(exist_ok=True)
+    for line in (FOLDER / "jars.txt").read_text().splitlines():
+        _fetch(*line.split())
+    path = f"{JARS}/*"
+    done = subprocess.run(
+        ["javac", "-Xlint:all", "-cp", path, "-d", str(CLASSES), str(FOLDER / "Scenarios.java")], capture_output=True, text=True, timeout=SECONDS_MAX
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    return f"{path}:{CLASSES}"
+
+
+@pytest.fixture(scope="module")
+def played(class_path: str, service: Service) -> dict[str, str]:
+    """What went wrong, by scenario."""
+    command = ["java", "-cp", class_path, "Scenarios", f"amqp://127.0.0.1:{service.amqp_port}", uuid.uuid4().hex[:8], *SCENARIOS]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=SECONDS_MAX)
+    lines = [line.partition(" ") for line in done.stdout.splitlines()]
+    return {scenario: problem for scenario, _, problem in lines} or {"": done.stderr}
+
+
+@pytest.mark.parametrize("scenario", SCENARIOS)
+def test_a_jms_application_works(played: dict[str, str], scenario: str) -> None:
+    assert played.get(scenario, f"it was not played: {played}") == ""
