@@ -10,7 +10,6 @@ from console.services import destinations, foreign, objects, policies
 
 from . import bodies, shapes
 from .documented import says
-from .problems import Problem
 from .view import View, done, idempotent, one, page, told
 
 
@@ -83,13 +82,11 @@ class OneObject(View):
     @says("Change an administered object", shapes.Done, body=bodies.ObjectBody)
     def put(self, request: Request, name: str) -> Response:
         given = self.body(bodies.ObjectBody)
-        _exists(names.administered_object(name))
         return done(objects.update(self.actor, name, given["attributes"], read_only=given.get("read_only", False)))
 
     @says("Delete an administered object", shapes.Done, writes=True, once=True)
     @idempotent
     def delete(self, request: Request, name: str) -> Response:
-        _exists(names.administered_object(name))
         objects.delete(self.actor, name)
         return done()
 
@@ -114,16 +111,9 @@ class OneLink(View):
     @says("Change a link to another broker", shapes.Done, body=bodies.LinkBody)
     def put(self, request: Request, name: str) -> Response:
         given = self.body(bodies.LinkBody)
-        _exists(names.link(name))
         return done(foreign.update(self.actor, name, given["attributes"]))
 
     @says("Delete a link to another broker", shapes.Done, writes=True, once=True)
     @idempotent
     def delete(self, request: Request, name: str) -> Response:
-        _exists(names.link(name))
         return done(foreign.delete(self.actor, name))
-
-
-def _exists(found: object) -> None:
-    if found is None:
-        raise Problem("not-found")

@@ -48,8 +48,6 @@ class OneAccount(View):
     @says("Delete a client account", shapes.Done, writes=True, once=True)
     @idempotent
     def delete(self, request: Request, name: str) -> Response:
-        if accounts.by_name(name) is None:
-            raise Problem("not-found")
         account_service.delete(self.actor, name)
         return done()
 

@@ -11,6 +11,7 @@ from rest_framework.response import Response
 
 from broker_core.control import InvalidRequest
 from console.services import accounts, foreign, login, objects, operators, tokens
+from console.services.refusals import AlreadyThere, NotThere
 
 MEDIA_TYPE = "application/problem+json"
 TYPES = "/api/v1/problems"
@@ -21,6 +22,7 @@ CODES: dict[str, tuple[int, str]] = {
     "not-found": (404, "There is no such thing"),
     "method-not-allowed": (405, "The address does not know the method"),
     "not-acceptable": (406, "The answer can be had as JSON only"),
+    "exists": (409, "There is one of this name"),
     "refused": (409, "The node refused"),
     "call-unanswered": (409, "The call with this Idempotency-Key has begun, and what became of it is not known yet"),
     "too-large": (413, "The body is too large"),
@@ -64,6 +66,9 @@ def handler(error: Exception, context: dict[str, Any]) -> Response | None:
 def _problem(error: Exception) -> Problem | None:
     if isinstance(error, Problem):
         return error
+    for kind, code in ((AlreadyThere, "exists"), (NotThere, "not-found")):
+        if isinstance(error, kind):
+            return Problem(code, str(error))
     if isinstance(error, SENTENCES):
         return Problem("invalid", _sentence(str(error)))
     if isinstance(error, login.Throttled):

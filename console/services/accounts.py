@@ -10,6 +10,7 @@ from broker_core.control import InvalidPassword, level_problem, level_warnings, 
 from console.permissions import MANAGE_ACCOUNT
 
 from .audit import Actor, record, require
+from .refusals import AlreadyThere, NotThere
 
 NAME_OCTETS_MAX = 255
 PASSWORD_CHARACTERS_MIN = 8
@@ -24,6 +25,14 @@ class InvalidAccount(ValueError):
     """The account cannot be made or changed like this; the message is a sentence that says why."""
 
 
+class AccountExists(InvalidAccount, AlreadyThere):
+    """Another has the name."""
+
+
+class NoAccount(InvalidAccount, NotThere):
+    """None has the name."""
+
+
 def create(actor: Actor, name: str, password: str, *, loopback_only: bool = False) -> None:
     """Raises PermissionDenied, InvalidAccount."""
     require(actor, MANAGE_ACCOUNT, "account create", name)
@@ -34,7 +43,7 @@ def create(actor: Actor, name: str, password: str, *, loopback_only: bool = Fals
             insert(name, password, loopback_only=loopback_only)
             record(actor.name, actor.origin, "account create", name, {"loopback_only": loopback_only})
     except IntegrityError as error:
-        raise InvalidAccount(f"There is an account {name} already.") from error
+        raise AccountExists(f"There is an account {name} already.") from error
 
 
 def set_password(actor: Actor, name: str, password: str) -> None:
@@ -120,11 +129,11 @@ def _change(
 ) -> None:
     """`told`: what the audit log says of it beside the account's name."""
     if "\x00" in name:
-        raise InvalidAccount("There is no such account.")
+        raise NoAccount("There is no such account.")
     with transaction.atomic(), connection.cursor() as cursor:
         cursor.execute(statement, {**parameters, "name": name})
         if cursor.rowcount != 1:
-            raise InvalidAccount(f"There is no account {name}.")
+            raise NoAccount(f"There is no account {name}.")
         record(actor.name, actor.origin, what, name, told)
         cursor.execute("SELECT pg_notify(%(channel)s, %(name)s)", {"channel": CHANNEL, "name": name})
 

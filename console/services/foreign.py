@@ -10,12 +10,21 @@ from broker_core.foreign import definition
 from console.permissions import MANAGE_DESTINATION
 
 from .audit import Actor, record, require
+from .refusals import AlreadyThere, NotThere
 
 SECRET = "passcode"  # noqa: S105  # the name of the attribute
 
 
 class InvalidLink(ValueError):
     """The link cannot be made or changed like this; the message is a sentence that says why."""
+
+
+class LinkExists(InvalidLink, AlreadyThere):
+    """Another has the name."""
+
+
+class NoLink(InvalidLink, NotThere):
+    """None has the name."""
 
 
 def create(actor: Actor, name: str, attributes: Mapping[str, Any]) -> list[str]:
@@ -30,7 +39,7 @@ def create(actor: Actor, name: str, attributes: Mapping[str, Any]) -> list[str]:
             )
             record(actor.name, actor.origin, "link create", name, _told(attributes))
     except IntegrityError as error:
-        raise InvalidLink(f"There is a link {name} already.") from error
+        raise LinkExists(f"There is a link {name} already.") from error
     return _warnings(attributes)
 
 
@@ -44,7 +53,7 @@ def update(actor: Actor, name: str, attributes: Mapping[str, Any]) -> list[str]:
             {"name": name, "attributes": _listed(attributes), "passcode": attributes.get(SECRET)},
         )
         if cursor.rowcount != 1:
-            raise InvalidLink(f"There is no link {name}.")
+            raise NoLink(f"There is no link {name}.")
         record(actor.name, actor.origin, "link update", name, _told(attributes))
     return _warnings(attributes)
 
@@ -55,7 +64,7 @@ def delete(actor: Actor, name: str) -> list[str]:
     with transaction.atomic(), connection.cursor() as cursor:
         cursor.execute("DELETE FROM surety.foreign_link WHERE name = %(name)s", {"name": name.replace("\x00", "")})
         if cursor.rowcount != 1:
-            raise InvalidLink(f"There is no link {name}.")
+            raise NoLink(f"There is no link {name}.")
         cursor.execute(
             "SELECT count(*) FROM surety.destination WHERE destroyed_at IS NULL AND settings ->> 'foreign_link' = %(name)s", {"name": name}
         )

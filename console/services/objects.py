@@ -10,10 +10,19 @@ from broker_core import administered
 from console.permissions import MANAGE_DESTINATION
 
 from .audit import Actor, record, require
+from .refusals import AlreadyThere, NotThere
 
 
 class InvalidObject(ValueError):
     """The object cannot be made or changed like this; the message is a sentence that says why."""
+
+
+class ObjectExists(InvalidObject, AlreadyThere):
+    """Another has the name."""
+
+
+class NoObject(InvalidObject, NotThere):
+    """None has the name."""
 
 
 def create(actor: Actor, name: str, kind: str, attributes: Mapping[str, Any], *, read_only: bool = False) -> list[str]:
@@ -29,7 +38,7 @@ def create(actor: Actor, name: str, kind: str, attributes: Mapping[str, Any], *,
             )
             record(actor.name, actor.origin, "object create", name, {"kind": kind, "read_only": read_only, **attributes})
     except IntegrityError as error:
-        raise InvalidObject(f"There is an administered object {name} already.") from error
+        raise ObjectExists(f"There is an administered object {name} already.") from error
     return administered.warnings(attributes)
 
 
@@ -40,7 +49,7 @@ def update(actor: Actor, name: str, attributes: Mapping[str, Any], *, read_only:
         cursor.execute("SELECT kind FROM surety.administered WHERE name = %(name)s FOR UPDATE", {"name": name.replace("\x00", "")})
         found = cursor.fetchone()
         if found is None:
-            raise InvalidObject(f"There is no administered object {name}.")
+            raise NoObject(f"There is no administered object {name}.")
         _check(name, found[0], attributes)
         cursor.execute(
             "UPDATE surety.administered SET attributes = %(attributes)s::jsonb, read_only = %(read_only)s WHERE name = %(name)s",
@@ -56,7 +65,7 @@ def delete(actor: Actor, name: str) -> None:
     with transaction.atomic(), connection.cursor() as cursor:
         cursor.execute("DELETE FROM surety.administered WHERE name = %(name)s", {"name": name.replace("\x00", "")})
         if cursor.rowcount != 1:
-            raise InvalidObject(f"There is no administered object {name}.")
+            raise NoObject(f"There is no administered object {name}.")
         record(actor.name, actor.origin, "object delete", name)
 
 

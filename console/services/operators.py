@@ -11,6 +11,7 @@ from console.permissions import GRANTABLE, MANAGE_OPERATOR
 
 from . import login
 from .audit import Actor, record, require
+from .refusals import AlreadyThere, NotThere
 
 NAME_CHARACTERS_MAX = 150
 PASSWORD_CHARACTERS_MAX = 1024
@@ -19,6 +20,14 @@ PASSWORD_CHARACTERS_MAX = 1024
 
 class InvalidOperator(ValueError):
     """The operator cannot be made or changed like this; the message is a sentence that says why."""
+
+
+class OperatorExists(InvalidOperator, AlreadyThere):
+    """Another has the name."""
+
+
+class NoOperator(InvalidOperator, NotThere):
+    """None has the name."""
 
 
 def create(actor: Actor, name: str, password: str, rights: Collection[str] = (), *, superuser: bool = False) -> None:
@@ -41,7 +50,7 @@ def create(actor: Actor, name: str, password: str, rights: Collection[str] = (),
             user.user_permissions.set(granted)
             record(actor.name, actor.origin, "operator create", name, _told(rights, superuser))
     except IntegrityError as error:
-        raise InvalidOperator(f"There is an operator {name} already.") from error
+        raise OperatorExists(f"There is an operator {name} already.") from error
 
 
 def set_rights(actor: Actor, name: str, rights: Collection[str], *, superuser: bool) -> None:
@@ -107,13 +116,13 @@ def change_own_password(actor: Actor, old: str, new: str) -> User:
 def _change(actor: Actor, what: str, name: str, change: Callable[[User], None], told: dict[str, object] | None = None) -> None:
     require(actor, MANAGE_OPERATOR, what, name[:NAME_CHARACTERS_MAX])
     if "\x00" in name:
-        raise InvalidOperator("There is no such operator.")
+        raise NoOperator("There is no such operator.")
     with transaction.atomic():
         # Two superusers who disable each other at the same moment would leave none: one waits here for the other.
         superusers = {user.pk for user in User.objects.select_for_update().filter(is_superuser=True, is_active=True).order_by("pk")}
         user = User.objects.select_for_update().filter(username=name).first()
         if user is None:
-            raise InvalidOperator(f"There is no operator {name}.")
+            raise NoOperator(f"There is no operator {name}.")
         change(user)
         if superusers <= {user.pk} and not (user.is_superuser and user.is_active):
             raise InvalidOperator(f"{name} is the only superuser: without one nobody could make another.")

@@ -15,6 +15,7 @@ from console.permissions import MANAGE_OPERATOR
 
 from . import login
 from .audit import Actor, record
+from .refusals import AlreadyThere, NotThere
 
 PREFIX = "surety_"
 """By it a token that lies where it should not is recognised."""
@@ -31,6 +32,14 @@ GUESSES = "an API token"
 
 class InvalidToken(ValueError):
     """The token cannot be made or revoked like this; the message is a sentence that says why."""
+
+
+class TokenExists(InvalidToken, AlreadyThere):
+    """Another of the owner's has the name."""
+
+
+class NoToken(InvalidToken, NotThere):
+    """None that the actor may revoke has the number."""
 
 
 @dataclass(slots=True, frozen=True)
@@ -62,7 +71,7 @@ def create(actor: Actor, name: str, scope: str, days: int = DAYS, *, by_token: b
             )
             record(actor.name, actor.origin, "token create", name, {"scope": scope, "days": days})
     except IntegrityError as error:
-        raise InvalidToken(f"You have a token {name} already.") from error
+        raise TokenExists(f"You have a token {name} already.") from error
     return Made(made.pk, token)
 
 
@@ -75,7 +84,7 @@ def revoke(actor: Actor, number: int) -> None:
         record(actor.name, actor.origin, "token revoke", str(number), result={"refused": "the token may only read"})
         raise PermissionDenied("This token may only read.")
     if token is None:
-        raise InvalidToken(f"There is no token {number} that you may revoke.")
+        raise NoToken(f"There is no token {number} that you may revoke.")
     with transaction.atomic():
         record(actor.name, actor.origin, "token revoke", token.name, {"owner": token.owner.get_username()})
         token.delete()

@@ -42,7 +42,7 @@ def test_an_administered_object_is_made_changed_and_deleted(operator, database):
     made = call(operator, "POST", "objects", given)
     assert (made.status_code, len(made.document["warnings"])) == (201, 1)
     path = made["Location"].removeprefix("/api/v1/")
-    assert "already" in problem(call(operator, "POST", "objects", given), 400, "invalid")
+    assert "already" in problem(call(operator, "POST", "objects", given), 409, "exists")
     assert call(operator, "PUT", path, {"attributes": {"priority": 5}}).status_code == 400
     assert call(operator, "PUT", path, {"attributes": {}, "read_only": True}).document == {"warnings": []}
     assert call(operator, "GET", path).document["read_only"] is True
@@ -128,3 +128,20 @@ def test_node_and_health_say_what_is(operator, database):
     assert call(operator, "GET", "health").document == {"ready": True, "problems": []}
     shown = call(operator, "GET", "node").document
     assert (shown["holder"], shown["listeners"]) == ("node-1", [{"name": "stomp", "up": True, "detail": ""}])
+
+
+def test_what_is_there_already_and_what_is_not_have_codes_of_their_own(operator, database):
+    given = {
+        "accounts": {"name": "a", "password": "long enough"}, "links": {"name": "a", "attributes": {"host": "far.example"}},
+        "objects": {"name": "a", "kind": "factory"}, "operators": {"name": "a", "password": "long enough 17"}, "tokens": {"name": "a", "scope": "read"},
+    }  # fmt: skip
+    for path, body in given.items():
+        assert call(operator, "POST", path, body).status_code == 201
+        problem(call(operator, "POST", path, body), 409, "exists")
+    for path in ("accounts/nobody", "links/nobody", "objects/nobody", "tokens/999"):
+        problem(call(operator, "DELETE", path), 404, "not-found")
+    for method, path, body in (
+        ("PATCH", "accounts/nobody", {"disabled": True}), ("PUT", "links/nobody", {"attributes": {"host": "far.example"}}),
+        ("PUT", "objects/nobody", {"attributes": {}}), ("PATCH", "operators/nobody", {"disabled": True}), ("GET", "operators/nobody", None),
+    ):  # fmt: skip
+        problem(call(operator, method, path, body), 404, "not-found")
