@@ -11,7 +11,7 @@ from console.models import ApiToken
 from console.permissions import GRANTABLE
 from console.services.tokens import DAYS, DAYS_MAX
 
-from .fields import Body, Choice, Flag, Number, Object, Text, Whole
+from .fields import Address, Body, Choice, Flag, Number, Object, Text, Whole
 
 NAME_MAX = 255
 PASSWORD_MAX = 1024
@@ -36,7 +36,7 @@ class SettingsBody(Body):
 
 
 class CreateDestinationBody(Body):
-    address = Text(max_length=NAME_MAX + 6, help_text="queue/NAME or topic/NAME")
+    address = Address(help_text="queue/NAME or topic/NAME")
     settings = SettingsBody(required=False)
 
 
@@ -57,15 +57,15 @@ class PolicyBody(Body):
 
 
 class CreateAliasBody(Body):
-    address = Text(max_length=NAME_MAX + 6)
-    target = Text(max_length=NAME_MAX + 6, help_text="The destination, or the alias, that it stands for.")
+    address = Address()
+    target = Address(help_text="The destination, or the alias, that it stands for.")
     default_reliability = Text(max_length=NAME_MAX, required=False)
     maximum_reliability = Text(max_length=NAME_MAX, required=False)
     reliability_override = Flag(required=False)
 
 
 class UpdateAliasBody(Body):
-    target = Text(max_length=NAME_MAX + 6, required=False)
+    target = Address(required=False)
     default_reliability = Text(max_length=NAME_MAX, required=False)
     maximum_reliability = Text(max_length=NAME_MAX, required=False)
     reliability_override = Flag(required=False)

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from django.core.validators import RegexValidator
 from rest_framework import serializers
 from rest_framework.exceptions import ValidationError
 
@@ -15,6 +16,10 @@ class Body(serializers.Serializer):
         return super().to_internal_value(data)
 
 
+ADDRESS = r"^(queue|topic)/[^\x00-\x20\x7f/*>][^\x00-\x1f\x7f*>]*$"
+"""As engine/address.py has it, less temporary ones, which clients make."""
+
+
 class Text(serializers.CharField):
     def __init__(self, **options: Any) -> None:
         super().__init__(**{"trim_whitespace": False, **options})
@@ -23,6 +28,14 @@ class Text(serializers.CharField):
         if not isinstance(data, str):
             raise ValidationError("Must be a text.")
         return data
+
+
+class Address(Text):
+    """Of a queue or topic."""
+
+    def __init__(self, **options: Any) -> None:
+        sentence = "Give queue/NAME or topic/NAME, without control characters, * and >."
+        super().__init__(**{"max_length": 261, "validators": [RegexValidator(ADDRESS, sentence)], **options})
 
 
 class Choice(serializers.ChoiceField):

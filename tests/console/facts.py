@@ -24,7 +24,7 @@ def lease(dsn: str, *, heartbeat_seconds: float = 0, acquired_seconds: float = 6
         holder = psycopg.connect(dsn, autocommit=True)
         _holders.append(holder)
         holder.execute(f"SELECT pg_advisory_lock({LOCK}, 0)")
-    _execute(
+    execute(
         dsn,
         """UPDATE surety.lease SET epoch = 7, node = 'node-1', holder_pid = %s, acquired_at = clock_timestamp() - make_interval(secs => %s),
                                    heartbeat_at = clock_timestamp() - make_interval(secs => %s)""",
@@ -42,7 +42,7 @@ def status(
     metrics: dict[str, Any] | None = None,
 ) -> None:
     """The node told this about itself so many seconds ago, in a term of that epoch."""
-    _execute(
+    execute(
         dsn,
         """INSERT INTO surety.node_status (shard, node, epoch, role, started_at, at, listeners, metrics)
            VALUES (0, %s, %s, 'active', clock_timestamp(), clock_timestamp() - make_interval(secs => %s), %s, %s)""",
@@ -58,7 +58,7 @@ def well(dsn: str) -> None:
 
 def destination(dsn: str, number: int, address: str, *, state: int = 0, destroyed: bool = False, **counters: int) -> None:
     """A destination, and if any counter is given the node's row about it, written now."""
-    _execute(
+    execute(
         dsn,
         """INSERT INTO surety.destination (shard, destination, address, created_at, automatic, state, settings, destroyed_at)
            VALUES (0, %s, %s, 0, false, %s, '{}', CASE WHEN %s THEN clock_timestamp() END)""",
@@ -74,6 +74,20 @@ def rows(dsn: str, query: str) -> list[tuple[Any, ...]]:
         return connection.execute(query).fetchall()
 
 
-def _execute(dsn: str, statement: str, parameters: list[Any]) -> None:
+def one_of_each(dsn: str) -> None:
+    """What operators name: the pattern and the alias queue/a, the object, the link and the account a; branch 1, request 1."""
+    for statement in (
+        "INSERT INTO surety.policy VALUES (0, 'queue/a', '{}')",
+        "INSERT INTO surety.alias VALUES (0, 'queue/a', 'queue/b', 'inherit', 'inherit', true)",
+        "INSERT INTO surety.administered (name, kind) VALUES ('a', 'factory')",
+        "INSERT INTO surety.foreign_link (name, attributes) VALUES ('a', '{}')",
+        "INSERT INTO surety.prepared VALUES (0, 1, '1:aa:bb', 'guest', 4, 2, 1, 10, 1000, NULL)",
+        "INSERT INTO surety.account (name, salt, iterations, stored_key, server_key) VALUES ('a', '', 4096, '', '')",
+        "INSERT INTO surety.control_request (verb, requested_by, answered_at, done, result) VALUES ('expire', 'scheduler', now(), true, '{}')",
+    ):
+        execute(dsn, statement)
+
+
+def execute(dsn: str, statement: str, parameters: list[Any] | None = None) -> None:
     with psycopg.connect(dsn, autocommit=True) as connection:
         connection.execute(statement, parameters)

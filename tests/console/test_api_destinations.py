@@ -28,7 +28,7 @@ def test_without_a_node_the_answer_is_a_request_to_ask_again(operator, database)
     assert (response.status_code, response["Location"]) == (202, "/api/v1/requests/1")
     assert (response.document["state"], response.document["result"]) == ("waiting", None)
     assert call(operator, "GET", "requests/1").document == response.document
-    facts._execute(database, "UPDATE surety.control_request SET deadline = 1", [])
+    facts.execute(database, "UPDATE surety.control_request SET deadline = 1")
     assert call(operator, "GET", "requests/1").document["state"] == "lapsed"
     assert problem(call(operator, "GET", "requests/2"), 404, "not-found")
 
@@ -44,7 +44,7 @@ def test_what_the_node_refuses_says_which_way_of_saying_no_it_is(operator, node)
     ("method", "path", "body", "sentence"),
     [
         ("POST", "destinations", {}, "address: This field is required."),
-        ("POST", "destinations", {"address": "orders"}, "The destination's name is not valid"),
+        ("POST", "destinations", {"address": "orders"}, "address: Give queue/NAME or topic/NAME"),
         ("POST", "destinations", {"address": 7}, "address: Must be a text."),
         ("POST", "destinations", {"address": "queue/a", "setings": {}}, "setings: There is no such member"),
         ("POST", "destinations", {"address": "queue/a", "settings": {"max_messages": "7"}}, "settings.max_messages: Must be a whole number."),

@@ -98,7 +98,7 @@ def test_operators_are_for_superusers(operator, viewer):
 
 def test_prepared_branches_are_listed_and_what_the_node_does_not_know_is_refused(operator, node, database):
     for number, state in ((7, 4), (8, 5)):
-        facts._execute(database, "INSERT INTO surety.prepared VALUES (0, %s, '1:aa:bb', 'guest', %s, 2, 1, 10, 1000, NULL)", [number, state])
+        facts.execute(database, "INSERT INTO surety.prepared VALUES (0, %s, '1:aa:bb', 'guest', %s, 2, 1, 10, 1000, NULL)", [number, state])
     first = call(operator, "GET", "branches?limit=1").document
     assert (first["items"][0]["state"], first["items"][0]["prepared_at"], first["next"]) == ("prepared", "1970-01-01T00:00:01Z", "7")
     assert [each["state"] for each in call(operator, "GET", "branches?after=7").document["items"]] == ["committed"]

@@ -59,16 +59,7 @@ TABLES = ("surety.account", "auth_user", "surety.administered", "surety.foreign_
 def things(database):
     """One of everything that the calls name."""
     facts.destination(database, 1, "queue/orders", depth=0)
-    for statement in (
-        "INSERT INTO surety.policy VALUES (0, 'queue/a', '{}')",
-        "INSERT INTO surety.alias VALUES (0, 'queue/a', 'queue/b', 'inherit', 'inherit', true)",
-        "INSERT INTO surety.administered (name, kind) VALUES ('a', 'factory')",
-        "INSERT INTO surety.foreign_link (name, attributes) VALUES ('a', '{}')",
-        "INSERT INTO surety.prepared VALUES (0, 1, '1:aa:bb', 'guest', 4, 2, 1, 10, 1000, NULL)",
-        "INSERT INTO surety.account (name, salt, iterations, stored_key, server_key) VALUES ('a', '', 4096, '', '')",
-        "INSERT INTO surety.control_request (verb, requested_by) VALUES ('expire', 'scheduler')",
-    ):
-        facts._execute(database, statement, [])
+    facts.one_of_each(database)
     with override_settings(CONTROL_WAIT_SECONDS=0):
         yield database
 
@@ -121,7 +112,7 @@ def test_nothing_is_done_by_who_may_not(method, path, body, needs, things, viewe
     if OPEN_TO_READ_TOKENS not in path:
         refused.append(bearer(token(able, "read")))
     before = _state(things)
-    facts._execute(things, "TRUNCATE surety.audit", [])
+    facts.execute(things, "TRUNCATE surety.audit")
     for stranger in (Client(), bearer("surety_wrong")):
         assert call(stranger, method, path, body).status_code == 401
     for client in refused:

@@ -1,0 +1,52 @@
+"""What lists cost: few queries, whatever the page; each finds its rows by an index; none counts messages."""
+
+import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+
+from tests.console import facts
+from tests.console.api import call
+
+LISTS = {
+    "destinations": 1, "destinations?sort=depth": 1, "destinations?search=q1": 1, "destinations?temporary=true": 1, "destinations?address=queue/q1": 1,
+    "destinations/1": 1, "policies": 1, "policies/queue/a": 1, "aliases": 1, "aliases/queue/a": 1, "objects": 1, "objects/a": 1, "links": 1, "links/a": 1,
+    "branches": 1, "branches/1": 1, "accounts": 1, "accounts/a": 1, "operators": 2, "operators/olga": 2, "tokens": 1, "audit": 1, "requests/1": 1,
+    "node": 1, "health": 2, "totals": 1, "whoami": 0,
+}  # fmt: skip
+"""Queries of their own, beside the two that find the session and its user."""
+SMALL = {"lease", "node_status"}
+"""Tables of a row a shard or a node, read as a whole."""
+
+
+@pytest.fixture
+def things(database):
+    facts.well(database)
+    for number in range(1, 4):
+        facts.destination(database, number, f"queue/q{number}", depth=number)
+    facts.one_of_each(database)
+    return database
+
+
+@pytest.mark.parametrize("path", LISTS)
+def test_the_number_of_queries_is_known(path, things, operator):
+    with CaptureQueriesContext(connection) as queries:
+        assert call(operator, "GET", path).status_code == 200
+    assert len(queries) == 2 + LISTS[path], [each["sql"] for each in queries]
+
+
+@pytest.mark.parametrize("path", sorted(set(LISTS) - {"totals", "whoami", "destinations?temporary=true"}))
+def test_rows_are_found_by_an_index(path, things, operator):
+    """With sequential scans forbidden the planner takes one only where no index serves. Sums, and what only the node tells, read all of the counters."""
+    with CaptureQueriesContext(connection) as queries:
+        call(operator, "GET", path)
+    with connection.cursor() as cursor:
+        cursor.execute("SET enable_seqscan = off")
+        try:
+            for query in queries:
+                cursor.execute(f"EXPLAIN {query['sql']}")
+                plan = [line for (line,) in cursor.fetchall()]
+                scanned = {line.split("Seq Scan on ")[1].split()[0] for line in plan if "Seq Scan on " in line}
+                assert scanned <= SMALL, plan
+                assert not any(f" {table}_" in line for line in plan for table in ("message", "spill", "ledger"))
+        finally:
+            cursor.execute("RESET enable_seqscan")
