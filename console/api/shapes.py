@@ -84,11 +84,15 @@ class Destination(Shape):
     redelivered_total = counter()
     scheduled = counter("Delayed messages that are not due.")
     scheduled_octets = counter()
-    at = Instant(allow_null=True, help_text="When the counters had these values.")
+    at = serializers.SerializerMethodField(help_text="When the counters had these values. Null: they are unknown.")
 
     @extend_schema_field({"type": "string", "enum": DESTINATION_STATES})
     def get_state(self, it: object) -> str:
         return DESTINATION_STATES[it.state & 3]
+
+    @extend_schema_field(Instant(allow_null=True))
+    def get_at(self, it: object) -> str | None:
+        return Instant().to_representation(it.at) if it.known else None
 
 
 class Preview(Shape):

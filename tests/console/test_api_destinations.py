@@ -121,7 +121,7 @@ def test_a_dry_run_counts_and_discards_nothing_and_the_purge_does(operator, node
 def test_what_no_node_tells_is_null(operator, database):
     facts.destination(database, 1, "queue/orders", depth=3)
     shown = call(operator, "GET", "destinations/1").document
-    assert {shown[name] for name in ("depth", "octets", "consumers", "unsettled", "oldest_ms", "scheduled", "accepted_total")} == {None}
+    assert {shown[name] for name in ("depth", "octets", "consumers", "unsettled", "oldest_ms", "scheduled", "accepted_total", "at")} == {None}
     counted = call(operator, "DELETE", "destinations/1?dry_run=true").document
     assert (counted["discarded"], counted["kept"], counted["scheduled"]) == (None, None, None)
     totals = call(operator, "GET", "totals").document
