@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import socket
 import ssl
 from collections.abc import Callable, Coroutine
+from pathlib import Path
 from typing import Any
 
 import pytest
 import uvloop
 
+from broker_core.amqp.frames import SASL_HEADER, sasl_frame
+from broker_core.amqp.performatives import SaslCode, SaslInit, SaslOutcome
 from broker_core.server.amqp_peer import AmqpPeer
 from broker_core.server.stomp_peer import StompPeer
 from tests.acceptance.test_stomp_clients import certificate as self_signed
+from tests.support.certificates import certificate as made_certificate
 
 from .rig import Broker
 from .test_listening import free_port
@@ -169,5 +174,60 @@ def test_a_tls_port_that_is_taken_is_an_error_of_the_system(tell: Story, certifi
                 await broker.node.listen(StompPeer, AmqpPeer)
             await broker.node.close("the broker cannot start")
             await broker.end()
+
+    tell(story())
+
+
+# -- AMQP: clients with certificates --------------------------------------------------------------------------------------------------
+async def mechanisms(broker: Broker, context: ssl.SSLContext) -> tuple[asyncio.StreamReader, asyncio.StreamWriter, bytes]:
+    """Of SASL, those that the client is offered."""
+    reader, writer = await asyncio.open_connection("127.0.0.1", broker.config.amqp_tls_port, ssl=context)
+    writer.write(SASL_HEADER)
+    assert await reader.readexactly(8) == SASL_HEADER
+    return reader, writer, await reader.readexactly(int.from_bytes(await reader.readexactly(4), "big") - 4)
+
+
+@pytest.mark.parametrize(("refused", "code"), [((), SaslCode.OK), (("robot",), SaslCode.AUTH)])
+def test_a_client_with_a_certificate_logs_in_as_the_account_that_it_names(
+    tell: Story, certificate: tuple[str, str], tmp_path: Path, refused: tuple[str, ...], code: SaslCode
+) -> None:
+    async def story() -> None:
+        own, key = made_certificate(tmp_path, "robot")
+        broker = await serving(certificate, tls_client_ca=str(own))
+        broker.accounts.refused.update(refused)
+        context = ssl.create_default_context(cafile=certificate[0])
+        context.load_cert_chain(own, key)
+        reader, writer, offered = await mechanisms(broker, context)
+        assert b"EXTERNAL" in offered
+        writer.write(sasl_frame(SaslInit("EXTERNAL")))
+        outcome = sasl_frame(SaslOutcome(code))
+        assert await reader.readexactly(len(outcome)) == outcome
+        writer.close()
+        await broker.node.close("the broker is shutting down")
+        await broker.end()
+
+    tell(story())
+
+
+def test_a_client_without_a_certificate_needs_a_password_and_one_of_another_authority_does_not_come_in(
+    tell: Story, certificate: tuple[str, str], tmp_path: Path
+) -> None:
+    async def story() -> None:
+        trusted, _ = made_certificate(tmp_path, "robot")
+        broker = await serving(certificate, tls_client_ca=str(trusted))
+        context = ssl.create_default_context(cafile=certificate[0])
+        _, writer, offered = await mechanisms(broker, context)
+        assert b"EXTERNAL" not in offered
+        writer.close()
+        strangers = tmp_path / "strangers"
+        strangers.mkdir()
+        context.load_cert_chain(*made_certificate(strangers, "robot"))
+        reader, writer = await asyncio.open_connection("127.0.0.1", broker.config.amqp_tls_port, ssl=context)
+        writer.write(SASL_HEADER)
+        with contextlib.suppress(ssl.SSLError, ConnectionError):
+            assert await reader.read() == b""
+        writer.close()
+        await broker.node.close("the broker is shutting down")
+        await broker.end()
 
     tell(story())
