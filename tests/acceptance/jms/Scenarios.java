@@ -19,6 +19,7 @@ import jakarta.jms.TemporaryQueue;
 import jakarta.jms.TemporaryTopic;
 import jakarta.jms.TextMessage;
 import jakarta.jms.Topic;
+import jakarta.jms.TransactionRolledBackException;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.Enumeration;
@@ -604,9 +605,43 @@ public class Scenarios {
         }
     }
 
+    /** Not among those that are played together: says when it is in the middle of a transaction, and goes on when it reads a line. */
+    static void killedInATransaction(String uri, String name) throws Exception {
+        JmsConnectionFactory factory = new JmsConnectionFactory("guest", "guest", "failover:(" + uri + ")?failover.maxReconnectAttempts=-1");
+        try (Connection connection = factory.createConnection()) {
+            connection.start();
+            Session session = connection.createSession(Session.SESSION_TRANSACTED);
+            MessageProducer first = session.createProducer(session.createQueue(name + ".from"));
+            sends(session, first, "a");
+            session.commit();
+            MessageConsumer consumer = session.createConsumer(session.createQueue(name + ".from"));
+            MessageProducer forwarding = session.createProducer(session.createQueue(name + ".to"));
+            forwarding.send(session.createTextMessage(text(consumer.receive(PATIENCE)) + "!"));
+            System.out.println("in the middle");
+            System.in.read();
+            fails(TransactionRolledBackException.class, session::commit);
+            Message again = consumer.receive(6 * PATIENCE);
+            same("a", text(again));
+            same(true, again.getJMSRedelivered());
+            forwarding.send(session.createTextMessage(text(again) + "!"));
+            session.commit();
+            session.close();
+            Session looking = connection.createSession();
+            MessageConsumer result = looking.createConsumer(looking.createQueue(name + ".to"));
+            gets(result, "a!");
+            getsNothing(result);
+            getsNothing(looking.createConsumer(looking.createQueue(name + ".from")));
+        }
+        System.out.println("well");
+    }
+
     // -- running ------------------------------------------------------------------------------------------------------------------------
     /** Arguments: the broker's URI, a word that makes names unique, scenarios. A line for each: its name, and what went wrong, if anything. */
     public static void main(String[] arguments) throws Exception {
+        if (arguments[2].equals("killedInATransaction")) {
+            killedInATransaction(arguments[0], "jms.killed." + arguments[1]);
+            System.exit(0);
+        }
         for (String scenario : Arrays.copyOfRange(arguments, 2, arguments.length)) {
             String problem = "";
             try {
