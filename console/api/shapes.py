@@ -4,6 +4,7 @@ from drf_spectacular.utils import PolymorphicProxySerializer, extend_schema_fiel
 from rest_framework import serializers
 
 from console.selectors.requests import STATES
+from console.selectors.subscriptions import STATES as SUBSCRIPTION_STATES
 
 DESTINATION_STATES = ("RUNNING", "CONSUMERS_PAUSED", "PRODUCERS_PAUSED", "PAUSED")
 Shape = serializers.Serializer
@@ -135,6 +136,19 @@ class Link(Shape):
     attributes = serializers.DictField(help_text="The passcode is never among them.")
     has_passcode = Boolean()
     created_at = Instant()
+
+
+class Subscription(Shape):
+    number = Integer()
+    client_id = String()
+    name = String()
+    address = String(help_text="The topic, or the pattern of a wildcard subscription, whose members are listed, too.")
+    shared = Boolean()
+    selector = String()
+    no_local = Boolean()
+    account = String()
+    state = serializers.ChoiceField(SUBSCRIPTION_STATES, allow_null=True, help_text="Null: unknown.")
+    idle_since = Instant(allow_null=True, help_text="When its last consumer left.")
 
 
 class Branch(Shape):

@@ -1,20 +1,27 @@
-"""What is: the node, its health, sums, prepared branches, requests and the audit log; and what the API is itself."""
+"""What is: the node, its health, sums, durable subscriptions, prepared branches, requests and the audit log; and what the API is itself."""
 
 from functools import cache
 from typing import Any
 
 from drf_spectacular.generators import SchemaGenerator
 from drf_spectacular.types import OpenApiTypes
+from drf_spectacular.utils import OpenApiParameter
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from console.selectors import audit, branches, health, node, operators, requests, totals
+from console.selectors import audit, branches, health, node, operators, requests, subscriptions, totals
 from console.services import branches as branch_service
 
 from . import problems, shapes
 from .documented import says
 from .problems import Problem
 from .view import View, idempotent, one, page, told
+
+IDLE = OpenApiParameter(
+    "idle_seconds",
+    {"type": "integer", "minimum": 0, "maximum": subscriptions.IDLE_SECONDS_MAX},
+    description="Only those that have had no consumer for so long: what nobody may need any more.",
+)
 
 
 class WhoAmI(View):
@@ -45,6 +52,13 @@ class Totals(View):
     def get(self, request: Request) -> Response:
         found = totals.totals()
         return Response(shapes.Totals(dict.fromkeys(shapes.Totals().fields) if found is None else found).data)
+
+
+class Subscriptions(View):
+    @says("List durable subscriptions of topics", shapes.Subscription, paged=True, parameters=[IDLE])
+    def get(self, request: Request) -> Response:
+        idle_seconds = self.whole("idle_seconds", 0, 0, subscriptions.IDLE_SECONDS_MAX)
+        return page(shapes.Subscription, subscriptions.page(self.number_after(), self.limit(), idle_seconds))
 
 
 class Branches(View):

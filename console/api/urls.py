@@ -31,6 +31,7 @@ urlpatterns = [
     path("objects/<path:name>", names.OneObject.as_view()),
     path("links", names.Links.as_view()),
     path("links/<path:name>", names.OneLink.as_view()),
+    path("subscriptions", state.Subscriptions.as_view()),
     path("branches", state.Branches.as_view()),
     re_path(rf"^branches/(?P<number>{NUMBER})$", state.OneBranch.as_view()),
     re_path(rf"^branches/(?P<number>{NUMBER})/(?P<verb>{'|'.join(VERBS)})$", state.EndBranch.as_view()),

@@ -145,3 +145,26 @@ def test_what_is_there_already_and_what_is_not_have_codes_of_their_own(operator,
         ("PUT", "objects/nobody", {"attributes": {}}), ("PATCH", "operators/nobody", {"disabled": True}), ("GET", "operators/nobody", None),
     ):  # fmt: skip
         problem(call(operator, method, path, body), 404, "not-found")
+
+
+def test_durable_subscriptions_are_listed_and_those_that_nobody_uses_are_found(operator, database):
+    facts.destination(database, 1, "topic/prices")
+    insert = """INSERT INTO surety.subscription (shard, subscription, destination, name, client_id, shared, selector, no_local, account, idle_since, pattern,
+                                                 destroyed_at)
+                VALUES (0, %s, %s, %s, 'c', false, '', false, 'guest', %s, %s, CASE WHEN %s THEN now() END)"""
+    for number, destination, name, idle, pattern, gone in (
+        (1, 1, "", 0, "", False), (2, 1, "used", 0, "", False), (3, 1, "left", 1000, "", False), (4, 0, "all", 1000, "topic/>", False),
+        (5, 1, "old", 1, "", True),
+    ):  # fmt: skip
+        facts.execute(database, insert, [number, destination, name, idle, pattern, gone])
+
+    def listed(query=""):
+        return [(each["name"], each["address"], each["state"]) for each in call(operator, "GET", f"subscriptions{query}").document["items"]]
+
+    assert listed() == [("used", "topic/prices", None), ("left", "topic/prices", None), ("all", "topic/>", None)]
+    facts.lease(database)
+    assert listed("?limit=2") == [("used", "topic/prices", "active"), ("left", "topic/prices", "inactive")]
+    assert listed("?idle_seconds=60&after=3") == [("all", "topic/>", "inactive")]
+    assert listed("?idle_seconds=60") == [("left", "topic/prices", "inactive"), ("all", "topic/>", "inactive")]
+    assert call(operator, "GET", "subscriptions?limit=2").document["next"] == "3"
+    problem(call(operator, "GET", "subscriptions?idle_seconds=x"), 400, "invalid")

@@ -15,7 +15,7 @@ MANAGE, DISCARD, ACCOUNT, SUPERUSER, ANYBODY = "manage_destination", "discard_me
 READS = {
     "whoami": ANYBODY, "node": ANYBODY, "health": ANYBODY, "totals": ANYBODY, "audit": ANYBODY, "problems": ANYBODY, "schema/": ANYBODY,
     "requests/1": ANYBODY, "destinations": ANYBODY, "destinations/1": ANYBODY, "policies": ANYBODY, "policies/queue/a": ANYBODY, "aliases": ANYBODY,
-    "aliases/queue/a": ANYBODY, "objects": ANYBODY, "objects/a": ANYBODY, "links": ANYBODY, "links/a": ANYBODY, "branches": ANYBODY,
+    "aliases/queue/a": ANYBODY, "objects": ANYBODY, "objects/a": ANYBODY, "links": ANYBODY, "links/a": ANYBODY, "subscriptions": ANYBODY, "branches": ANYBODY,
     "branches/1": ANYBODY, "accounts": ANYBODY, "accounts/guest": ANYBODY, "operators": SUPERUSER, "operators/olga": SUPERUSER, "tokens": ANYBODY,
 }  # fmt: skip
 SETTINGS = {"settings": {"max_messages": 5}}

@@ -1,0 +1,52 @@
+"""Durable subscriptions of topics, by keyset pages; how much each holds only the node knows, and it tells nobody yet."""
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from .node import HEARTBEAT_SECONDS_MAX
+from .rows import rows
+
+PAGE_ROWS = 100
+ACTIVE, INACTIVE = STATES = ("active", "inactive")
+IDLE_SECONDS_MAX = 10 * 366 * 86_400
+
+
+@dataclass(slots=True, frozen=True)
+class Subscription:
+    number: int
+    client_id: str
+    """Empty: of a shared one without a client identifier."""
+    name: str
+    address: str
+    """The topic, or the pattern of a wildcard subscription, whose members, one a topic, are listed with the same client and name."""
+    shared: bool
+    selector: str
+    no_local: bool
+    account: str
+    state: str | None
+    """None: no node tells whether it has consumers."""
+    idle_since: datetime | None
+    """When its last consumer left; None: it has some, or nobody knows."""
+
+
+def page(after: int = 0, limit: int = PAGE_ROWS, idle_seconds: int = 0) -> tuple[list[Subscription], str]:
+    """At most `limit` whose numbers follow `after`, of all or of those that have had no consumer for so long; and the key of the next page, empty if this
+    is the last. One query."""
+    found = rows(
+        """
+        WITH holder AS (
+            SELECT true AS alive FROM surety.lease
+             WHERE shard = 0 AND holder_pid IS NOT NULL
+               AND heartbeat_at >= clock_timestamp() - make_interval(secs => %(heartbeat_seconds_max)s))
+        SELECT s.subscription AS number, s.client_id, s.name, CASE WHEN s.pattern <> '' THEN s.pattern ELSE d.address END AS address, s.shared, s.selector,
+               s.no_local, s.account, CASE WHEN alive THEN CASE s.idle_since WHEN 0 THEN 'active' ELSE 'inactive' END END AS state,
+               CASE WHEN s.idle_since > 0 THEN to_timestamp(s.idle_since / 1000.0) END AS idle_since
+          FROM surety.subscription s LEFT JOIN surety.destination d USING (shard, destination) LEFT JOIN holder ON true
+         WHERE shard = 0 AND s.subscription > %(after)s AND s.destroyed_at IS NULL AND s.name <> ''
+           AND (%(idle_seconds)s = 0 OR s.idle_since BETWEEN 1 AND extract(epoch FROM clock_timestamp()) * 1000 - %(idle_seconds)s * 1000)
+         ORDER BY s.subscription LIMIT %(limit)s
+        """,
+        {"after": after, "limit": limit + 1, "idle_seconds": idle_seconds, "heartbeat_seconds_max": HEARTBEAT_SECONDS_MAX},
+    )
+    shown = [Subscription(**row) for row in found[:limit]]
+    return shown, str(shown[-1].number) if len(found) > limit else ""
