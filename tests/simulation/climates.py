@@ -224,7 +224,13 @@ LIMITED = (
 )
 
 
-def climate_of(seed: int) -> Climate:
+NAMES = {climate.name: climate for climate in (*CLIMATES, *LIMITED)}
+
+
+def climate_of(seed: int, name: str = "") -> Climate:
+    """The one of this name; without one every seed has its own."""
+    if name:
+        return NAMES[name]
     if seed % 7 == 5:
         return LIMITED[seed // 7 % len(LIMITED)]
     return CLIMATES[seed % len(CLIMATES)]

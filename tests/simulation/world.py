@@ -116,9 +116,9 @@ class Verdict:
 
 
 class World:
-    def __init__(self, seed: int, loop: VirtualLoop, commands: int) -> None:
+    def __init__(self, seed: int, loop: VirtualLoop, commands: int, climate: str = "") -> None:
         self.seed, self.loop, self._commands = seed, loop, commands
-        self.climate = climate_of(seed)
+        self.climate = climate_of(seed, climate)
         self.counts: Counter[str] = Counter()
         limits, changing = self.climate.limits, self.climate.changes > 0
         self.auditor = Auditor(limits.transaction_ms_max, self.counts, limits.settings, changing=changing)
@@ -311,11 +311,11 @@ class World:
             raise Broken(f"after the last kill messages came back: {depths}")
 
 
-def run_seed(seed: int, *, commands: int = COMMANDS, keep_events: bool = False) -> tuple[Verdict, list[object]]:
-    """Play one seed from its start to its end."""
+def run_seed(seed: int, *, commands: int = COMMANDS, climate: str = "", keep_events: bool = False) -> tuple[Verdict, list[object]]:
+    """Play one seed from its start to its end, in the climate of this name or in its own."""
     loop = VirtualLoop()
     asyncio.set_event_loop(loop)
-    world = World(seed, loop, commands)
+    world = World(seed, loop, commands, climate)
     world.events = [] if keep_events else None
     verdict = Verdict(seed, counts=world.counts)
     with virtual_time(loop), eager_reports(), quiet():
