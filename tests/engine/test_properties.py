@@ -19,7 +19,7 @@ from tests.semantics.planted import lost_alone
 from tests.simulation.planted import durability, redelivery, storage, transacting
 from tests.simulation.planted.plant import Bug, Plant
 
-EXAMPLES_MAX = 300
+EXAMPLES_MAX = 3000
 
 
 def lanes_by_age(plant: Plant) -> None:
