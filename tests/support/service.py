@@ -173,7 +173,8 @@ class Service:
             return None
         if not is_running(pid):
             return None
-        self._pids.add(pid)
+        if self.command == "run":  # the roles of a standby's home are another service's to end
+            self._pids.add(pid)
         return pid
 
     def _remember_pids(self) -> None:
