@@ -193,7 +193,7 @@ class Sender:
                 behind = 0
             credit = min(flow.link_credit, CREDIT_MAX)
             self._limit = (self._count - behind + credit) % MODULUS
-            events.append(Grant(self.link, max(credit - behind, 0), flow.drain, self._tag))
+            events.append(Grant(self.link, max(credit - behind, 0), flow.drain, self._tag, self.session.connection.peer))
         if flow.echo:
             self._tell()
 

@@ -186,6 +186,8 @@ class Grant:
     counted: int | None = None
     """The tag of the last delivery that is not to come out of this credit: those behind it were on their way when the peer said so. None: all were
     counted."""
+    peer: int = 0
+    """Who says so, for what it must not overtake of his."""
 
 
 @dataclass(slots=True)

@@ -12,10 +12,14 @@ from broker_core.engine.commands import (
     BeginBranch,
     Browse,
     Command,
+    CreateTemporary,
     Detach,
     End,
     EndBranch,
+    EndTemporary,
+    Grant,
     ListBranches,
+    Lookup,
     PeerLost,
     Send,
     Settle,
@@ -32,7 +36,10 @@ ORPHANS_OCTETS_MAX = 64 << 20
 """Of sends whose connection is gone. Nobody was told that they are safe, but nobody throws them away lightly; clients that come and go
 without end must not fill the memory, though."""
 
-Waiting = Send | Sync | Begin | BeginBranch | Transacted | End | EndBranch | ListBranches | Settle | Attach | Browse | Detach | Unsubscribe
+Waiting = (
+    Send | Sync | Begin | BeginBranch | Transacted | End | EndBranch | ListBranches | Settle | Attach | Browse | Detach | Unsubscribe | Lookup | Grant
+    | CreateTemporary | EndTemporary
+)  # fmt: skip
 
 
 def _octets_of(command: Command) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from broker_core.engine.commands import End, PeerLost, Send, Settle, Transacted
+from broker_core.engine.commands import Attach, CreateTemporary, End, EndTemporary, Grant, Lookup, PeerLost, Send, Settle, Transacted
 from broker_core.engine.message import Encoding, Header, Message, Reliability, StoredBody
 from broker_core.server import held
 from broker_core.server.held import HeldSends
@@ -46,3 +46,11 @@ def test_behind_a_commit_that_places_messages_everything_of_its_peer_waits_in_or
 def test_a_commit_of_acknowledgements_alone_frees_space_and_does_not_wait() -> None:
     waiting = HeldSends(lambda _body: None, lambda _end: False)
     assert waiting.hold([End(1, b"t", True)]) == [End(1, b"t", True)]
+
+
+def test_links_that_open_behind_such_a_commit_have_their_credit_when_they_are_there() -> None:
+    waiting = HeldSends(lambda _body: None, lambda _end: True)
+    commit, attach, grant, others = End(1, b"t", True), Attach(1, 65537, "queue/a"), Grant(65537, 10, peer=1), Grant(131073, 10, peer=2)
+    made, ended, sought = CreateTemporary(1, "temp-queue/s.1"), EndTemporary(1, "temp-queue/s.1"), Lookup(1, "s", None)
+    assert waiting.hold([commit, attach, grant, others, made, ended, sought]) == [others]
+    assert waiting.release() == [commit, attach, grant, made, ended, sought]
