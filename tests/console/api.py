@@ -1,11 +1,15 @@
-"""The REST API as its clients call it."""
+"""The REST API as its clients call it. Every answer is compared with what the OpenAPI document says of the call."""
 
 import json
+import re
+from functools import cache
 from typing import Any
 
+import jsonschema
 from django.contrib.auth.models import Permission, User
 from django.test import Client
 
+from console.api.state import document
 from console.services import tokens
 from console.services.audit import Actor
 
@@ -18,7 +22,44 @@ def call(client: Client, method: str, path: str, body: Any = None, **headers: st
     named = {name.replace("_", "-"): value for name, value in headers.items()}
     response = client.generic(method, ROOT + path, headers=named, **data)
     response.document = json.loads(response.content) if response.content else None
+    _check(method, path, response)
     return response
+
+
+def _check(method: str, path: str, response: Any) -> None:
+    """The document has this answer, if it has the call."""
+    told = [found for matches, operations in _paths() if matches.fullmatch(ROOT + path.partition("?")[0]) and (found := operations.get(method.lower()))]
+    if not told:
+        assert response.status_code in (401, 404, 405), (method, path, response.status_code)
+        return
+    content = told[0]["responses"][str(response.status_code)]["content"]
+    schema = content[response["Content-Type"].partition(";")[0]]["schema"]
+    jsonschema.validate(response.document, {**schema, "components": _components()})
+
+
+@cache
+def _paths() -> list[tuple[re.Pattern[str], dict[str, Any]]]:
+    """A number is no name: it may not hold a slash."""
+    found = []
+    for path, operations in document()["paths"].items():
+        pattern = path.replace("{number}", "-?[0-9]+").replace("{verb}", "(commit|rollback|forget)").replace("{name}", ".+")
+        found.append((re.compile(pattern), operations))
+    return found
+
+
+@cache
+def _components() -> dict[str, Any]:
+    return _plain(document()["components"])
+
+
+def _plain(part: Any) -> Any:
+    """A schema of OpenAPI 3.0 as one of JSON Schema, which has no `nullable`."""
+    if isinstance(part, list):
+        return [_plain(each) for each in part]
+    if not isinstance(part, dict):
+        return part
+    plain = {name: _plain(value) for name, value in part.items() if name != "nullable"}
+    return {"anyOf": [plain, {"type": "null"}]} if part.get("nullable") is True else plain
 
 
 def person(name: str, *rights: str) -> User:
