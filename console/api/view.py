@@ -33,6 +33,8 @@ class View(APIView):
         super().initial(request, *args, **kwargs)
         if any("\x00" in value for value in kwargs.values()):
             raise Problem("not-found")
+        if "Transfer-Encoding" in request.headers and not request.headers.get("Content-Length"):
+            raise Problem("invalid", "Send the body with a Content-Length: one in chunks is not read.")
         handler = getattr(self, request.method.lower(), None)
         known = getattr(handler, "query_names", ())
         # A misspelt dry_run would do what it should only count.

@@ -1,9 +1,11 @@
 """Who may call, and how often the same call is done: tokens, sessions with CSRF, idempotency keys, throttling."""
 
+from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 
 import pytest
 from django.contrib.auth.models import User
+from django.db import connection
 from django.test import Client, override_settings
 from django.utils import timezone
 
@@ -163,6 +165,25 @@ def test_a_call_that_ended_in_the_middle_is_not_done_again(olga, operator, datab
     idempotency.begin(Actor(olga), "k", "DELETE", "/api/v1/accounts/shop", {})
     problem(call(operator, "DELETE", "accounts/shop", Idempotency_Key="k"), 409, "call-unanswered")
     assert facts.rows(database, "SELECT name FROM surety.account ORDER BY name") == [("guest",), ("shop",)]
+
+
+def test_of_two_calls_at_once_with_one_key_one_is_done(olga, operator, node, database):
+    text = token(olga)
+    path = f"/api/v1/destinations/{call(operator, 'GET', 'destinations?address=queue/orders').document['items'][0]['number']}/purge"
+    with ThreadPoolExecutor(4) as pool:
+        asked = [pool.submit(_purge, text, path) for _ in range(8)]
+        statuses = {each.result() for each in asked}
+    assert statuses <= {200, 409}
+    assert 200 in statuses
+    assert facts.rows(database, "SELECT count(*) FROM surety.control_request") == [(1,)]
+
+
+def _purge(text, path):
+    try:
+        headers = {"Idempotency-Key": "k"}
+        return bearer(text).post(path, data='{"depth": 3}', content_type="application/json", headers=headers).status_code
+    finally:
+        connection.close()  # the thread's own
 
 
 def test_keys_are_forgotten_after_a_day(olga, operator, database):

@@ -84,6 +84,7 @@ def test_what_is_not_json_or_too_much_of_it_is_not_read(operator, database):
     problem(call(operator, "GET", "whoami", Accept="text/html"), 406, "not-acceptable")
     problem(call(operator, "DELETE", "whoami"), 405, "method-not-allowed")
     problem(call(operator, "OPTIONS", "whoami"), 405, "method-not-allowed")
+    assert "Content-Length" in problem(call(operator, "POST", "destinations", Transfer_Encoding="chunked"), 400, "invalid")
     for nowhere in ("", "nothing", "destinations/99", "destinations/x", "accounts/%00", "accounts/a%0Ab", "destinations/1/explode", "requests/" + "9" * 30):
         problem(call(operator, "GET", nowhere), 404, "not-found")
 
