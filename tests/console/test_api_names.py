@@ -167,4 +167,5 @@ def test_durable_subscriptions_are_listed_and_those_that_nobody_uses_are_found(o
     assert listed("?idle_seconds=60&after=3") == [("all", "topic/>", "inactive")]
     assert listed("?idle_seconds=60") == [("left", "topic/prices", "inactive"), ("all", "topic/>", "inactive")]
     assert call(operator, "GET", "subscriptions?limit=2").document["next"] == "3"
+    assert listed(f"?idle_seconds={10 * 366 * 86_400}") == [("left", "topic/prices", "inactive"), ("all", "topic/>", "inactive")]
     problem(call(operator, "GET", "subscriptions?idle_seconds=x"), 400, "invalid")
