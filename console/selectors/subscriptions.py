@@ -43,7 +43,7 @@ def page(after: int = 0, limit: int = PAGE_ROWS, idle_seconds: int = 0) -> tuple
                CASE WHEN s.idle_since > 0 THEN to_timestamp(s.idle_since / 1000.0) END AS idle_since
           FROM surety.subscription s LEFT JOIN surety.destination d USING (shard, destination) LEFT JOIN holder ON true
          WHERE shard = 0 AND s.subscription > %(after)s AND s.destroyed_at IS NULL AND s.name <> ''
-           AND (%(idle_seconds)s = 0 OR s.idle_since BETWEEN 1 AND extract(epoch FROM clock_timestamp()) * 1000 - %(idle_seconds)s * 1000)
+           AND (%(idle_seconds)s = 0 OR s.idle_since BETWEEN 1 AND extract(epoch FROM clock_timestamp()) * 1000 - %(idle_seconds)s::int8 * 1000)
          ORDER BY s.subscription LIMIT %(limit)s
         """,
         {"after": after, "limit": limit + 1, "idle_seconds": idle_seconds, "heartbeat_seconds_max": HEARTBEAT_SECONDS_MAX},
