@@ -43,8 +43,8 @@ def back_without_flag(plant: Plant) -> None:
     """What a lost link held comes back unflagged."""
     right = settlement.come_back
 
-    def come_back(shard: Any, cursor: Any, message: Any) -> None:
-        right(shard, cursor, message)
+    def come_back(shard: Any, cursor: Any, message: Any, **how: Any) -> None:
+        right(shard, cursor, message, **how)
         if message.position in cursor.returned:
             cursor.returned[message.position].redelivered = False
 
