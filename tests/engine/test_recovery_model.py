@@ -39,7 +39,7 @@ class Recoveries(RuleBasedStateMachine):
         self.bench.control("create", QUEUE)
         for name in DURABLE:
             self.subscribe(name)
-            self.bench.apply(c.PeerLost(self.numbers))
+            self.bench.apply(c.PeerLost(self.numbers + 10))
         self.bench.flush()
 
     # -- what may happen --------------------------------------------------------------------------------------------------------------------
@@ -144,6 +144,10 @@ class Recoveries(RuleBasedStateMachine):
         self.bench.attach(999, credit=10_000)
         for name in DURABLE:
             self.subscribe(name, credit=10_000)
+        shard = self.bench.engine.shard
+        while self.bench.reads or shard.unfinished or shard.unserved or shard.scanning:
+            self.bench.read()
+            self.bench.passes(50)
         found = {link.subscription.number: len(link.unsettled) for link in self.bench.engine.shard.links.values()}
         assert found == owed
 
