@@ -8,6 +8,8 @@ HASH = $(shell cat $(1) | sha256sum | cut -c1-16)
 SERVICE := $(VENV)/.service-$(call HASH,requirements.txt)
 TESTS := $(VENV)/.tests-$(call HASH,requirements.txt tests/requirements.txt tests/compiled.txt)
 PYTEST_OPTIONS ?=
+# Most of what tests of the whole service take is waiting. A file's tests stay together: they share a service.
+PYTEST := $(BIN)/python -m pytest -n 2 --dist loadfile
 SEEDS ?= 2000
 ROUNDS ?= 5
 
@@ -23,10 +25,10 @@ node: $(SERVICE) ## run one more node in the foreground, which stands by for the
 	@exec $(BIN)/python manage.py node
 
 test: $(TESTS) ## what a change must pass, in less than 15 minutes
-	$(BIN)/python -m pytest -m "not slow" $(PYTEST_OPTIONS)
+	$(PYTEST) -m "not slow" $(PYTEST_OPTIONS)
 
 verify: $(TESTS) style ## everything: style, types, all tests with the slow ones, 2,000 simulated seeds, the kill loop
-	$(BIN)/python -m pytest $(PYTEST_OPTIONS)
+	$(PYTEST) $(PYTEST_OPTIONS)
 	$(MAKE) --no-print-directory simulate torture
 
 style: $(TESTS) ## ruff and mypy
