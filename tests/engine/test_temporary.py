@@ -227,7 +227,7 @@ def test_the_memory_of_those_that_ended_is_free() -> None:
     b.outputs.clear()
     b.engine.shard.timers._sweep()
     gc.collect()
-    assert not [thing for thing in gc.get_objects() if isinstance(thing, Destination) and thing.address == REPLIES]
+    assert not [thing for thing in gc.get_objects() if type(thing) is Destination and thing.address == REPLIES]
 
 
 def test_after_a_restart_nothing_of_it_is_there() -> None:
