@@ -2,34 +2,22 @@
 
 from __future__ import annotations
 
-import hashlib
 import re
 import shutil
 import subprocess
-import urllib.request
 import uuid
 from pathlib import Path
 
 import pytest
 
+from tests.support import maven
 from tests.support.service import Service
 
 FOLDER = Path(__file__).with_name("jms")
 JARS = FOLDER / "lib"
 CLASSES = FOLDER / "classes"
-CENTRAL = "https://repo.maven.apache.org/maven2"
 SECONDS_MAX = 300
 SCENARIOS = re.findall(r"^    void (\w+)\(\) throws", (FOLDER / "Scenarios.java").read_text(), re.MULTILINE)
-
-
-def _fetch(coordinates: str, checksum: str) -> None:
-    group, artifact, version = coordinates.split(":")
-    jar = JARS / f"{artifact}-{version}.jar"
-    if not jar.exists():
-        with urllib.request.urlopen(f"{CENTRAL}/{group.replace('.', '/')}/{artifact}/{version}/{jar.name}", timeout=60) as found:
-            octets = found.read()
-        assert hashlib.sha256(octets).hexdigest() == checksum, f"{jar.name} is not what it was"
-        jar.write_bytes(octets)
 
 
 @pytest.fixture(scope="module")
@@ -38,9 +26,9 @@ def class_path() -> str:
     for program in ("java", "javac"):
         if shutil.which(program) is None:
             pytest.skip(f"{program} is not installed, so no JMS client is tried (Debian: default-jdk-headless)")
-    JARS.mkdir(exist_ok=True)
-    for line in (FOLDER / "jars.txt").read_text().splitlines():
-        _fetch(*line.split())
+    if not maven.is_installed():
+        pytest.skip(maven.NOT_INSTALLED)
+    maven.fetch(dict(line.split() for line in (FOLDER / "jars.txt").read_text().splitlines()), JARS)
     path = f"{JARS}/*"
     done = subprocess.run(
         ["javac", "-Xlint:all", "-cp", path, "-d", str(CLASSES), str(FOLDER / "Scenarios.java")], capture_output=True, text=True, timeout=SECONDS_MAX

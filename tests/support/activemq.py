@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import os
 import shutil
 import signal
@@ -11,19 +10,17 @@ import socket
 import subprocess
 import tempfile
 import time
-import urllib.request
 from pathlib import Path
 from typing import Self
 
+from tests.support import maven
 from tests.support.service import free_ports
 
 VERSION = "5.18.3"
-ARCHIVE = f"apache-activemq-{VERSION}-bin.tar.gz"
-ADDRESS = f"https://repo1.maven.org/maven2/org/apache/activemq/apache-activemq/{VERSION}/{ARCHIVE}"
-SHA512 = "61abc4a08b9e1db6a5b1062bb1c839171e93bcb571817fd81744dd19874d713840bba99c7979d45bcb832d13ea01986b76fb11720f5ec63a0283e7d1934a33cc"
+COORDINATES = f"org.apache.activemq:apache-activemq:{VERSION}:tar.gz:bin"
+SHA256 = "943381aa6d340707de6c42eadbf7b41b7fdf93df604156d972d50c4da783544f"
 JAVA = "java"
-NOT_INSTALLED = "Java is not installed, so ActiveMQ cannot run: apt-get install openjdk-17-jre-headless."
-FETCH_SECONDS_MAX = 300
+NOT_INSTALLED = "Java or Maven is not installed, so ActiveMQ cannot run: apt-get install openjdk-17-jre-headless maven."
 START_SECONDS_MAX = 90
 STOP_SECONDS_MAX = 30
 OPENED = ("java.base/java.util", "java.base/java.util.concurrent", "java.base/java.lang", "java.base/java.net", "java.base/sun.net.www.protocol.http")
@@ -46,22 +43,13 @@ CONFIGURATION = """\
 
 
 def is_installed() -> bool:
-    return shutil.which(JAVA) is not None
+    return shutil.which(JAVA) is not None and maven.is_installed()
 
 
 def archive() -> Path:
     """Where it is kept for the next time; fetched if it is not there. Raises RuntimeError if it is another one than it was."""
-    kept = Path(os.environ.get("XDG_CACHE_HOME", "~/.cache")).expanduser() / "surety-tests" / ARCHIVE
-    if not kept.exists():
-        kept.parent.mkdir(parents=True, exist_ok=True)
-        coming = kept.with_suffix(f".{os.getpid()}")
-        with urllib.request.urlopen(ADDRESS, timeout=FETCH_SECONDS_MAX) as answer, coming.open("wb") as file:
-            shutil.copyfileobj(answer, file)
-        coming.rename(kept)
-    found = hashlib.sha512(kept.read_bytes()).hexdigest()
-    if found != SHA512:
-        raise RuntimeError(f"{kept} is not what it should be: its SHA-512 is {found}; remove it to have it fetched again")
-    return kept
+    folder = Path(os.environ.get("XDG_CACHE_HOME", "~/.cache")).expanduser() / "surety-tests"
+    return maven.fetch({COORDINATES: SHA256}, folder)[0]
 
 
 class ActiveMQ:
