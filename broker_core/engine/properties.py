@@ -4,15 +4,22 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
-from .message import STORED, Message
+from .message import STORED, Header, Message
 
 if TYPE_CHECKING:
-    from .shard import Shard
     from .subscription import Filter
 
 Value = str | int | float | bool | None
+
+
+class Knows(Protocol):
+    """What is to be known of the broker: a shard does."""
+
+    @property
+    def decode(self) -> Callable[[Header], Mapping[str, Value]]: ...
+    def message_id(self, message: Message) -> str: ...
 
 
 class Properties(dict[str, Value]):
@@ -21,7 +28,7 @@ class Properties(dict[str, Value]):
 
     __slots__ = ("_decoded", "message", "shard")
 
-    def __init__(self, shard: Shard, message: Message) -> None:
+    def __init__(self, shard: Knows, message: Message) -> None:
         self.shard = shard
         self.message = message
         self._decoded: Mapping[str, Value] | None = None
