@@ -16,7 +16,8 @@ CAPABILITIES = {"queue": "queue", "topic": "topic", "temporary-queue": "temp-que
 """Of a terminus: what kind of node it is."""
 CAPABILITY_OF = {kind: capability for capability, kind in CAPABILITIES.items()}
 KINDS = ("queue", "topic", "temp-queue", "temp-topic")
-"""By the numbers of the annotations x-opt-jms-dest and x-opt-jms-reply-to."""
+"""By the numbers of the annotations that tell of which kind the destinations in `to` and `reply-to` are:"""
+DESTINATION_KIND, REPLY_KIND = "x-opt-jms-dest", "x-opt-jms-reply-to"
 
 
 def kind_of(capabilities: Sequence[str]) -> str:
@@ -27,10 +28,15 @@ def kind_of(capabilities: Sequence[str]) -> str:
     return ""
 
 
+def kind_numbered(number: object) -> str:
+    """What an annotation says; empty: nothing."""
+    return KINDS[number] if isinstance(number, int) and not isinstance(number, bool) and 0 <= number < len(KINDS) else ""
+
+
 @lru_cache(maxsize=4096)
 def address_of(written: str, kind: str = "") -> str:
     """The canonical address. Raises LinkFault."""
-    address = _split(written, kind)
+    address = _checked(written, kind)
     if not addresses.is_valid(address):
         reason = "wildcards are for consumers, on topics" if has_wildcards(address) else Refusal.INVALID_DESTINATION.value
         raise LinkFault(INVALID_FIELD, f"the address {quoted(written)} is not valid: {reason}")
@@ -39,7 +45,7 @@ def address_of(written: str, kind: str = "") -> str:
 
 def pattern_of(written: str, kind: str) -> str:
     """The canonical address, or the pattern, of what a consumer names. Raises LinkFault."""
-    address = _split(written, kind)
+    address = _checked(written, kind)
     if not has_wildcards(address):
         return address_of(written, kind)
     if sentence := problem(address):
@@ -47,14 +53,19 @@ def pattern_of(written: str, kind: str) -> str:
     return address
 
 
-def _split(written: str, kind: str) -> str:
+def _checked(written: str, kind: str) -> str:
+    if address := canonical(written, kind):
+        return address
+    raise LinkFault(INVALID_FIELD, f"the address {quoted(written)} is none of queue://NAME, topic://NAME, temp-queue://NAME, temp-topic://NAME")
+
+
+def canonical(written: str, kind: str = "") -> str:
+    """Its name may not be valid. Empty: it is no address of ours."""
     for known in KINDS:
         for prefix in (f"{known}://", f"/{known}/"):
             if written.startswith(prefix):
                 return f"{kind or known}/{written[len(prefix) :]}"
-    if written.startswith("/"):
-        raise LinkFault(INVALID_FIELD, f"the address {quoted(written)} is none of queue://NAME, topic://NAME, temp-queue://NAME, temp-topic://NAME")
-    return f"{kind or 'queue'}/{written}"
+    return "" if written.startswith("/") else f"{kind or 'queue'}/{written}"
 
 
 @lru_cache(maxsize=4096)

@@ -9,7 +9,7 @@ from broker_core.engine.commands import CreateTemporary, EndTemporary, Request, 
 from broker_core.engine.message import Message
 from broker_core.engine.refusal import Refusal
 
-from .addresses import KINDS, address_of
+from .addresses import DESTINATION_KIND, address_of, kind_numbered
 from .mapping import Arrivals, Arrived
 from .performatives import (
     ACCEPTED, RECEIVER, Attach, DeliveryState, Error, Flow, ReceiverSettleMode, Rejected, Target, TransactionalState, Transfer,
@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from .session import Session
 
 MODULUS = 1 << 32
-DESTINATION_KIND = "x-opt-jms-dest"
-"""The annotation that tells of which kind the destination in `to` is."""
 TEMPORARY = ("temp-queue:", "temp-topic:", "/temp-queue/", "/temp-topic/")
 FIRST_CREDIT = 64
 """Before the size of its messages is known."""
@@ -266,7 +264,7 @@ class Receiver:
             if not self._to:
                 if not arrived.to:
                     raise LinkFault(INVALID_FIELD, "a message on an anonymous link says in its properties where it goes: `to` is missing")
-                self._to = address_of(arrived.to, _kind(annotations.get(DESTINATION_KIND)))
+                self._to = address_of(arrived.to, kind_numbered(annotations.get(DESTINATION_KIND)))
             self._replies = self._reply_address(arrived.reply_to or "")
         incoming.address, incoming.replies = self._to, self._replies
 
@@ -352,8 +350,3 @@ class Receiver:
         self.lose(commands)
         self.session.end_link(self.handle, error)
         self.session.connection.commands += commands
-
-
-def _kind(number: object) -> str:
-    """Empty: nothing is said."""
-    return KINDS[number] if isinstance(number, int) and not isinstance(number, bool) and 0 <= number < len(KINDS) else ""

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from functools import lru_cache
 from typing import Any
 
+from broker_core.amqp.addresses import DESTINATION_KIND, REPLY_KIND
 from broker_core.amqp.composite import NULL
 from broker_core.amqp.encoding import encode, write_list, write_string, write_symbol
 from broker_core.amqp.mapping import RELIABILITY
@@ -16,7 +17,7 @@ from broker_core.engine.message import Header, Message, StoredBody
 from broker_core.engine.message_group import GROUP_ID, GROUP_SEQUENCE
 from broker_core.stomp.escaping import read_canonical
 
-from .words import BYTES, DESTINATION_KIND, FIELDS, JSON, MAP, MESSAGE, MESSAGE_KIND, REPLY_KIND, TEXT, TYPES, of_amqp
+from .words import BYTES, FIELDS, JSON, MAP, MESSAGE, MESSAGE_KIND, TEXT, TYPES, of_amqp
 from .words import canonical as canonical_of
 
 _START = {code: encode(Described(ULong(code), None))[:-1] for code in (0x72, 0x73, 0x74, 0x75, 0x77)}

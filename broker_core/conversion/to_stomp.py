@@ -5,10 +5,11 @@ from __future__ import annotations
 import json
 import math
 from base64 import b64encode
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import lru_cache
 from typing import Any
 
+from broker_core.amqp.addresses import DESTINATION_KIND, REPLY_KIND
 from broker_core.amqp.decoding import decode
 from broker_core.amqp.mapping import EXPIRY, GROUP, IN_GROUP, RELIABILITY, REPLY_TO, SUBJECT, TO, USER_ID, id_text, signed
 from broker_core.amqp.sections import DATA, FOOTER, REMEMBERED_OCTETS_MAX, SEQUENCE, Opening, body_sections, open_message
@@ -19,7 +20,7 @@ from broker_core.engine.message_group import GROUP_ID, GROUP_SEQUENCE
 from broker_core.engine.pattern import has_wildcards
 from broker_core.stomp.escaping import canonical as lines_of
 
-from .words import DESTINATION_KIND, FIELDS, JSON, OCTETS, PLAIN_TEXT, REPLY_KIND, SECTIONS, TYPES, canonical
+from .words import FIELDS, JSON, OCTETS, PLAIN_TEXT, SECTIONS, TYPES, canonical
 
 CORRELATION_ID, CONTENT_TYPE, CONTENT_ENCODING = 5, 6, 7
 """Places of properties' fields."""
@@ -29,13 +30,19 @@ HEADERS_MAX = 200
 """Clients take no more than 256, with those that every MESSAGE has."""
 
 
-def to_stomp(message: Message, destination: str) -> tuple[bytes, bytes, bytes | StoredBody]:
-    """Canonical header lines, and the body in two pieces. `destination`: as the subscription has it, `/queue/orders`; for a pattern it is what the sender
-    called it, if he did."""
+def unknown(_destination: int) -> str:
+    """Of which destinations there are nothing is known."""
+    return ""
+
+
+def to_stomp(message: Message, destination: str, named: Callable[[int], str] = unknown) -> tuple[bytes, bytes, bytes | StoredBody]:
+    """Canonical header lines, and the body in two pieces. `destination`: as the subscription has it, `/queue/orders`; for a pattern it is where the message
+    lies. `named`: the address of the destination of this number, empty if it is gone; then it is what the sender called it, if he did."""
     header = message.header
     opening, headers = (_remembered if len(header.octets) <= REMEMBERED_OCTETS_MAX else _headers)(header)
-    if has_wildcards(destination) and "destination" in headers:
-        destination = headers["destination"]
+    if has_wildcards(destination):
+        address = named(message.destination)
+        destination = f"/{address}" if address else headers.get("destination", destination)
     content_type, beginning, body = _body(opening, headers.get("content-type", ""), message.body)
     said = {"destination": destination, **{name: text for name, text in headers.items() if name not in ("destination", "content-type")}}
     if content_type:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from broker_core.engine import address as addresses
+from broker_core.amqp import addresses
+from broker_core.engine.address import is_valid
 from broker_core.engine.dead import ADDED
 
-KINDS = addresses.KINDS
-"""By the numbers of the annotations x-opt-jms-dest and x-opt-jms-reply-to."""
-DESTINATION_KIND, REPLY_KIND, MESSAGE_KIND = "x-opt-jms-dest", "x-opt-jms-reply-to", "x-opt-jms-msg-type"
+MESSAGE_KIND = "x-opt-jms-msg-type"
 MESSAGE, OBJECT, MAP, BYTES, STREAM, TEXT = range(6)
 """Kinds of messages of JMS, by the numbers of the annotation x-opt-jms-msg-type."""
 TYPES = "property-types"
@@ -25,18 +24,11 @@ FIELDS = frozenset(
 
 def canonical(written: str | None, kind: object) -> str:
     """Of an address as AMQP clients write it, and what an annotation says of its kind. Empty: it is none of ours."""
-    if not written:
-        return ""
-    said = KINDS[kind] if isinstance(kind, int) and 0 <= kind < len(KINDS) else ""
-    address = f"{said or 'queue'}/{written}"
-    for known in KINDS:
-        for prefix in (f"{known}://", f"/{known}/"):
-            if written.startswith(prefix):
-                address = f"{said or known}/{written[len(prefix) :]}"
-    return address if addresses.is_valid(address) else ""
+    address = addresses.canonical(written, addresses.kind_numbered(kind)) if written else ""
+    return address if address and is_valid(address) else ""
 
 
 def of_amqp(address: str) -> tuple[str, int]:
     """A canonical address as AMQP clients write it, and the number of its kind. What is a queue's name alone needs no scheme."""
     kind, _, name = address.partition("/")
-    return (name if kind == "queue" and canonical(name, None) == address else f"{kind}://{name}"), KINDS.index(kind)
+    return (name if kind == "queue" and canonical(name, None) == address else addresses.written(address)), addresses.KINDS.index(kind)

@@ -91,7 +91,7 @@ class MessageFilter:
             return False
         if not self._is_named(message, property_of):
             return False
-        if self.selector is not None and not self.selector.matches(property_of):
+        if self.selector is not None and not self.selector.matches(property_of, coerce=not message.header.encoding):
             return False
         if not (self.text or self.json_path):
             return True
@@ -206,6 +206,6 @@ def _selector(text: str) -> Selector | None:
     if not text.strip():
         return None
     try:
-        return compile_selector(text, coerce=True)
+        return compile_selector(text)
     except SelectorError as error:
         raise InvalidFilter("selector", str(error)) from error

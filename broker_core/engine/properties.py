@@ -26,11 +26,13 @@ class Properties(dict[str, Value]):
     """Of one message, while it is being routed: what a selector asked for once is at hand for the others. The header section is decoded when the first
     one asks for a property, and forgotten with this: headers are remembered for as long as producers repeat them, and would keep what was decoded."""
 
-    __slots__ = ("_decoded", "message", "shard")
+    __slots__ = ("_decoded", "are_text", "message", "shard")
 
     def __init__(self, shard: Knows, message: Message) -> None:
         self.shard = shard
         self.message = message
+        self.are_text = not message.header.encoding
+        """The sender could say nothing but strings, whatever they mean: STOMP's headers."""
         self._decoded: Mapping[str, Value] | None = None
 
     @property
@@ -70,4 +72,4 @@ def takes(wanted: Filter, properties: Properties) -> bool:
     """Whether the filter lets the message through. It has its sequence and its instant already."""
     if wanted.sender and wanted.sender == properties.message.header.client_id:
         return False
-    return wanted.selector is None or wanted.selector.matches(properties.__getitem__)
+    return wanted.selector is None or wanted.selector.matches(properties.__getitem__, coerce=properties.are_text)

@@ -84,7 +84,7 @@ def _define(shard: Shard, found: Recovered) -> None:
 
 
 def _define_subscription(shard: Shard, entry: SubscriptionDefined) -> None:
-    selector = compile_selector(entry.selector, coerce=True) if entry.selector else None
+    selector = compile_selector(entry.selector) if entry.selector else None
     wanted = Filter(selector, entry.client_id if entry.no_local else "")
     if entry.pattern:
         wildcard = WildcardSubscription(

@@ -65,16 +65,16 @@ class Routes:
         """What the last `takers` cost, about, in microseconds."""
         self._asked = Shelf()
         """Whatever the values of a message."""
-        self._by_value: dict[tuple[str, bool], dict[Value, Shelf]] = {}
-        """(identifier, whether strings are read as what they look like) -> constant -> groups."""
+        self._by_value: dict[str, dict[Value, Shelf]] = {}
+        """Identifier -> constant -> groups."""
 
     def takers(self, properties: Properties) -> list[Group]:
         """The groups that take the message."""
         asked = self._asked
         self.effort = asked.effort
         found = [group for wanted, group in asked.items() if not wanted or takes(wanted, properties)]
-        for (name, coerce), by_constant in self._by_value.items():
-            for constant in constants_of(properties[name], coerce=coerce):
+        for name, by_constant in self._by_value.items():
+            for constant in constants_of(properties[name], coerce=properties.are_text):
                 asked = by_constant.get(constant, _NONE)
                 self.effort += asked.effort
                 found += [group for wanted, group in asked.items() if takes(wanted, properties)]
@@ -116,11 +116,11 @@ class Routes:
         self.filtered.pop(wanted, None)
         selector = wanted.selector
         if selector is not None and selector.equality is not None:
-            (name, constant), coerce = selector.equality, selector.coerce
-            if not self._by_value[name, coerce][constant]:
-                del self._by_value[name, coerce][constant]
-            if not self._by_value[name, coerce]:
-                del self._by_value[name, coerce]
+            name, constant = selector.equality
+            if not self._by_value[name][constant]:
+                del self._by_value[name][constant]
+            if not self._by_value[name]:
+                del self._by_value[name]
 
     def _shelf(self, wanted: Filter) -> Shelf:
         """Where a group with this filter is found."""
@@ -128,7 +128,7 @@ class Routes:
         if selector is None or selector.equality is None:
             return self._asked
         name, constant = selector.equality
-        return self._by_value.setdefault((name, selector.coerce), {}).setdefault(constant, Shelf())
+        return self._by_value.setdefault(name, {}).setdefault(constant, Shelf())
 
     def activate(self, subscription: Subscription) -> None:
         """It has its first consumer."""

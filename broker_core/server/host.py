@@ -225,6 +225,11 @@ class Host:
         """See engine.foreign."""
         return routes(self._engine.shard)
 
+    def address_of(self, destination: int) -> str:
+        """Of the destination of this number; empty: it is gone."""
+        found = self._engine.shard.numbered.get(destination)
+        return found.address if found is not None else ""
+
     def gauges(self) -> dict[str, int]:
         return {**gauges(self._engine.shard), "sends_waiting_for_space": len(self._held)}
 

@@ -6,11 +6,12 @@ import asyncio
 import logging
 import ssl
 from collections.abc import Callable
+from functools import partial
 from typing import Protocol, cast
 
 from broker_core.amqp.limits import Limits as AmqpLimits
 from broker_core.config import BrokerConfig
-from broker_core.conversion import ToAmqp
+from broker_core.conversion import ToAmqp, to_stomp
 from broker_core.stomp.limits import Limits as StompLimits
 from broker_core.stomp.sections import SectionMemory
 from broker_core.store import Store
@@ -87,6 +88,7 @@ class Node:
         )
         self.stomp_sections = SectionMemory()
         self.to_amqp = ToAmqp(instance)
+        self.to_stomp = partial(to_stomp, named=host.address_of)
         self.amqp_limits = AmqpLimits(
             frame_octets_max=config.amqp_frame_octets_max,
             channels_max=config.amqp_sessions_max,

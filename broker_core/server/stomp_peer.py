@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from contextlib import aclosing
 from typing import Any, cast
 
-from broker_core.conversion import to_stomp
 from broker_core.engine.commands import Command, Settle, Start, Stop
 from broker_core.engine.effects import Confirmed, Delivered, Output
 from broker_core.engine.message import VOLATILE
@@ -44,7 +43,7 @@ class StompPeer(asyncio.Protocol):
         self._node = node
         self._number = node.number_peer()
         self._connection = Connection(
-            self._number, node.stomp_limits, node.server_name, node.instance, node.clock.now(), node.stomp_sections, to_stomp
+            self._number, node.stomp_limits, node.server_name, node.instance, node.clock.now(), node.stomp_sections, node.to_stomp
         )
         self._transport: asyncio.Transport | None = None
         self._remote = ""

@@ -139,7 +139,7 @@ def _filter(headers: dict[str, str], client_id: str) -> Filter:
     selector = None
     if headers.get("selector"):
         try:
-            selector = compile_selector(headers["selector"], coerce=True)  # STOMP's headers are strings, whatever they mean
+            selector = compile_selector(headers["selector"])
         except SelectorError as error:
             raise Malformed(f"header selector is not valid: {error}") from None
     if not _no_local(headers):

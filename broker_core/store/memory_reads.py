@@ -100,7 +100,7 @@ def _is_left_out(read: PageWanted, row: Row) -> bool:
     if any(name.startswith("JMS") for name in wanted.selector.identifiers):
         return False
     properties = dict(line.split(":", 1) for line in header.octets.decode().split("\n") if line)
-    return not wanted.selector.matches(properties.get)
+    return not wanted.selector.matches(properties.get, coerce=True)
 
 
 def _page(rows: list[Row], limit: int, bytes_max: int, weight: Callable[[Row], int]) -> list[Row]:

@@ -15,7 +15,7 @@ from tests.support.service import Service
 proton = pytest.importorskip("proton", reason="python-qpid-proton is built where there is a C compiler")
 
 from broker_core.client import Connection as StompConnection  # noqa: E402
-from broker_core.client import Queue, TextMessage  # noqa: E402
+from broker_core.client import Queue, TextMessage, Topic  # noqa: E402
 from proton import ConnectionException, Message  # noqa: E402
 from proton.reactor import AtMostOnce, Copy, DurableSubscription, Selector  # noqa: E402
 from proton.utils import BlockingConnection, LinkDetached, SendException  # noqa: E402
@@ -207,6 +207,22 @@ def test_clients_of_both_protocols_exchange_messages(service: Service, connectio
         session.create_producer(Queue(queue)).send(session.create_text_message("from STOMP"))
         answer = receive(connection.create_receiver(queue, credit=1))
         assert answer.body == "from STOMP"
+
+
+def test_a_selector_reads_the_numbers_of_stomp_and_a_pattern_tells_the_topic_of_amqp(service: Service, connection: BlockingConnection, queue: str) -> None:
+    with factory(service).create_connection() as other:
+        session = other.create_session()
+        other.start()
+        producer = session.create_producer(Queue(queue))
+        for number in (3, 7):
+            message = session.create_text_message(f"n is {number}")
+            message.properties["n"] = number
+            producer.send(message)
+        assert receive(connection.create_receiver(queue, credit=5, options=[Selector("n > 5")])).body == "n is 7"
+        consumer = session.create_consumer(Topic(f"{queue}.*"))
+        connection.create_sender(f"topic://{queue}.tin").send(Message(body="up"))
+        got = consumer.receive(PATIENCE)
+        assert got is not None and got.jms_destination == Topic(f"{queue}.tin")
 
 
 # -- connections ------------------------------------------------------------------------------------------------------------------------

@@ -41,6 +41,7 @@ HEADERS = st.dictionaries(
 
 
 def as_stomp(sent: Message) -> bytes:
+    sent.destination = 1
     lines, beginning, body = to_stomp(sent, "/topic/a.*")
     assert b"\0" not in lines and isinstance(body, bytes)
     headers = read_canonical(lines)

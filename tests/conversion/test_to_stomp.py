@@ -142,7 +142,9 @@ def test_a_subscription_to_a_pattern_is_told_the_topic() -> None:
     sent = section(0x72, {Symbol("x-opt-jms-dest"): Byte(1)}) + written(properties=MessageProperties(to="prices.tin"))
     assert headers_of(sent, "/topic/prices.*")["destination"] == "/topic/prices.tin"
     assert headers_of(sent, "/topic/other")["destination"] == "/topic/other"
-    assert headers_of(written(), "/topic/prices.*")["destination"] == "/topic/prices.*"
+    lines, _, _ = to_stomp(message(written()), "/topic/prices.*", {1: "topic/prices.lead"}.__getitem__)
+    assert read_canonical(lines)["destination"] == "/topic/prices.lead"
+    assert headers_of(written(), "/topic/prices.*")["destination"] == "/topic/prices.*", "it is gone"
 
 
 def test_properties_are_headers_with_their_types_beside_them() -> None:

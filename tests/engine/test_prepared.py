@@ -237,7 +237,7 @@ def test_a_selective_consumer_finds_none_of_it(restarts: int) -> None:
     for _ in range(restarts):
         b.start()
     b.lose()
-    assert b.attach(9, peer=2, wanted=Filter(compile_selector("colour = 'red'", coerce=True))) == ["p", "r"]
+    assert b.attach(9, peer=2, wanted=Filter(compile_selector("colour = 'red'"))) == ["p", "r"]
     b.say(Verb.ROLL_BACK, peer=2)
     assert b.bodies(b.outputs)[-1] == "q"
 

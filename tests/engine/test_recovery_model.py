@@ -59,7 +59,7 @@ class Recoveries(RuleBasedStateMachine):
     def subscribe(self, name: str, credit: int = 3) -> None:
         """Its consumer comes, unless it is there."""
         self.numbers += 1
-        wanted = Filter(compile_selector(f"colour = '{DURABLE[name]}'", coerce=True)) if DURABLE[name] else EVERYTHING
+        wanted = Filter(compile_selector(f"colour = '{DURABLE[name]}'")) if DURABLE[name] else EVERYTHING
         self.bench.apply(c.Open(self.numbers + 10, "guest", f"client-{name}"))
         self.bench.attach(self.numbers, peer=self.numbers + 10, address=TOPIC, name=name, durable=True, credit=credit, wanted=wanted)
 

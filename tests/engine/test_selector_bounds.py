@@ -23,7 +23,7 @@ def asked(text: str, *, coerce: bool = False) -> bool | None:
     values = itertools.cycle(VALUES)
     began, result, column = process_time(), None, 1
     try:
-        result = compile_selector(text, coerce=coerce).matches(lambda _: next(values))
+        result = compile_selector(text).matches(lambda _: next(values), coerce=coerce)
     except SelectorError as refused:
         column = refused.column
     assert process_time() - began < SECONDS

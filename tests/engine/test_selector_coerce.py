@@ -9,7 +9,7 @@ from broker_core.engine.selector.number import boolean, plain
 
 
 def truth(text: str, **properties: object) -> bool | None:
-    yes, no = (compile_selector(each, coerce=True).matches(properties.get) for each in (text, f"NOT ({text})"))
+    yes, no = (compile_selector(each).matches(properties.get, coerce=True) for each in (text, f"NOT ({text})"))
     return True if yes else False if no else None
 
 

@@ -228,8 +228,8 @@ def test_what_is_written_is_read_again(tree) -> None:
 @example(Comparison("=", Identifier("a"), Identifier("b")), {"a": "5.0", "b": 5}, True)
 def test_a_selector_matches_what_is_true_of_a_message_and_its_negation_what_is_false(tree, message: dict, coerce: bool) -> None:
     expected = truth(tree, message, coerce)
-    assert compile_selector(written(tree), coerce=coerce).matches(message.get) is (expected is True)
-    assert compile_selector(written(Not(tree)), coerce=coerce).matches(message.get) is (expected is False)
+    assert compile_selector(written(tree)).matches(message.get, coerce=coerce) is (expected is True)
+    assert compile_selector(written(Not(tree))).matches(message.get, coerce=coerce) is (expected is False)
 
 
 @settings(max_examples=300, deadline=None)
@@ -237,32 +237,32 @@ def test_a_selector_matches_what_is_true_of_a_message_and_its_negation_what_is_f
 @example(Or((Identifier("a"), Identifier("a"))), {}, False)
 @example(Or((And((Identifier("a"), Identifier("b"))), And((Identifier("b"), Identifier("a"))))), {}, False)
 def test_the_canonical_form_is_a_selector_that_says_the_same(tree, message: dict, coerce: bool) -> None:
-    selector = compile_selector(written(tree), coerce=coerce)
-    again = compile_selector(selector.canonical, coerce=coerce)
+    selector = compile_selector(written(tree))
+    again = compile_selector(selector.canonical)
     assert again == selector
     assert (again.canonical, again.identifiers, again.equality) == (selector.canonical, selector.identifiers, selector.equality)
-    assert again.matches(message.get) is selector.matches(message.get)
+    assert again.matches(message.get, coerce=coerce) is selector.matches(message.get, coerce=coerce)
 
 
 @settings(max_examples=200, deadline=None)
 @given(TREES, MESSAGES, st.booleans())
 def test_only_the_identifiers_named_are_asked_for(tree, message: dict, coerce: bool) -> None:
-    selector = compile_selector(written(tree), coerce=coerce)
+    selector = compile_selector(written(tree))
     asked: set[str] = set()
-    selector.matches(lambda name: asked.add(name) or message.get(name))
+    selector.matches(lambda name: asked.add(name) or message.get(name), coerce=coerce)
     assert asked <= selector.identifiers <= set("abcd")
 
 
 @settings(max_examples=300, deadline=None)
 @given(IDENTIFIERS, st.one_of(NUMBERS, STRINGS, st.booleans()), st.lists(LEAVES, max_size=2), MESSAGES, VALUES, st.booleans())
 def test_an_index_by_equality_misses_no_message(identifier, constant, others, message: dict, value, coerce: bool) -> None:
-    selector = compile_selector(" AND ".join(map(inner, [*others, Comparison("=", identifier, Literal(constant))])), coerce=coerce)
+    selector = compile_selector(" AND ".join(map(inner, [*others, Comparison("=", identifier, Literal(constant))])))
     message[identifier.name] = value
     if selector.equality is not None:
         name, indexed = selector.equality
         found = {indexed: selector}
         looked_up = [found.get(each) for each in constants_of(message.get(name), coerce=coerce)]
-        assert selector in looked_up or not selector.matches(message.get)
+        assert selector in looked_up or not selector.matches(message.get, coerce=coerce)
 
 
 @settings(max_examples=300, deadline=None)

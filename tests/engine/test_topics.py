@@ -209,12 +209,12 @@ def test_a_subscription_defined_anew_starts_afresh() -> None:
     durable(b, 1)
     b.apply(c.Detach(2, 1))
     publish(b, "m")
-    assert durable(b, 1, wanted=Filter(compile_selector("a = 1", coerce=True))) == []
+    assert durable(b, 1, wanted=Filter(compile_selector("a = 1"))) == []
     assert b.depth(TOPIC) == 0
 
 
 # -- selectors, no-local --------------------------------------------------------------------------------------------------------------------
-HIGH = Filter(compile_selector("JMSPriority > 5", coerce=True))
+HIGH = Filter(compile_selector("JMSPriority > 5"))
 
 
 def test_a_selector_lets_through_what_matches_and_the_rest_is_over_for_it() -> None:
@@ -397,7 +397,7 @@ def test_a_message_is_decoded_once_for_all_selectors_and_what_was_decoded_is_not
 
     b.engine.shard.decode = decode
     for number in range(1, 100):
-        plain(b, number, wanted=Filter(compile_selector(f"n = '{number}'", coerce=True)))
+        plain(b, number, wanted=Filter(compile_selector(f"n = '{number}'")))
     header = Header(b"7", 4, EXPRESS, 0, Encoding.STOMP)
     for body in (b"a", b"b"):
         b.apply(c.Send(1, None, TOPIC, Message(header, body, 10)))

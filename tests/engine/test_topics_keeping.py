@@ -219,7 +219,7 @@ def test_best_effort_is_dropped_behind_what_had_to_be_spilled() -> None:
 
 def test_only_what_a_filter_lets_through_is_kept_for_it() -> None:
     b = bench()
-    inactive(b, 2, wanted=Filter(compile_selector("JMSPriority > 5", coerce=True)))
+    inactive(b, 2, wanted=Filter(compile_selector("JMSPriority > 5")))
     publish(b, "low", level=EXPRESS, priority=4)
     assert (memory(b), b.depth(TOPIC)) == (0, 0)
     publish(b, "high", level=EXPRESS, priority=7)

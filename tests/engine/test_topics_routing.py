@@ -28,14 +28,14 @@ def decode(header: Header) -> dict[str, str]:
     return dict(pair.split("=") for pair in header.octets.decode().split(";") if pair)
 
 
-def filter_of(selector: str, coerce: bool = True, sender: str = "") -> Filter:
-    return Filter(compile_selector(selector, coerce=coerce) if selector else None, sender)
+def filter_of(selector: str, sender: str = "") -> Filter:
+    return Filter(compile_selector(selector) if selector else None, sender)
 
 
 def message(random: Random, body: str = "m", level=ASSURED, client_id: str = "") -> Message:
     values = {name: random.choice(VALUES) for name in ("n", "m", "type")}
     octets = ";".join(f"{name}={value}" for name, value in values.items() if value is not None).encode()
-    return Message(Header(octets, random.choice((4, 4, 7)), level, 0, Encoding.STOMP, client_id=client_id), body.encode(), 10)
+    return Message(Header(octets, random.choice((4, 4, 7)), level, 0, random.choice((Encoding.STOMP, Encoding.AMQP)), client_id=client_id), body.encode(), 10)
 
 
 def made(**how) -> Bench:
@@ -54,7 +54,7 @@ def test_a_message_finds_exactly_the_groups_that_take_it() -> None:
     for number in range(1500):
         if subscriptions and random.random() < 0.4:
             routes.leave(subscriptions.pop(random.randrange(len(subscriptions))))
-        wanted = filter_of(random.choice(SELECTORS), random.random() < 0.5, random.choice(("", "", "me")))
+        wanted = filter_of(random.choice(SELECTORS), random.choice(("", "", "me")))
         subscriptions.append(Subscription(number, destination, wanted=wanted))
         routes.join(subscriptions[-1])
         sent = message(random, client_id=random.choice(("", "me")))
@@ -146,7 +146,7 @@ def test_what_expired_before_it_came_dies_only_for_those_who_take_it() -> None:
 @pytest.mark.parametrize("group", ["", "g"], ids=["alone", "of a group"])
 def test_a_volatile_subscription_gets_what_is_stored_for_others_and_what_is_not_in_the_order_in_which_it_was_sent(group: str) -> None:
     b = bench()
-    durable(b, 1, wanted=Filter(compile_selector("kept = 'yes'", coerce=True)))
+    durable(b, 1, wanted=Filter(compile_selector("kept = 'yes'")))
     plain(b, 2, credit=0, name="shared", shared=True)
     for body in "abcdef":
         b.send(body, address=TOPIC, group=group, properties={"kept": "yes" if body in "bcf" else "no"})

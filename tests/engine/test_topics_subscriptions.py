@@ -55,7 +55,7 @@ def test_another_account_does_not_share_it(kept: Bench) -> None:
 
 
 @pytest.mark.parametrize(
-    "how", [{"address": OTHER}, {"address": TOPIC, "wanted": Filter(compile_selector("a = 1", coerce=True))}], ids=["topic", "selector"]
+    "how", [{"address": OTHER}, {"address": TOPIC, "wanted": Filter(compile_selector("a = 1"))}], ids=["topic", "selector"]
 )
 def test_another_account_does_not_redefine_it(kept: Bench, how) -> None:
     kept.apply(c.Attach(4, 1, credit=10, name="s", durable=True, **how))
@@ -140,7 +140,7 @@ def test_an_account_has_no_more_durable_subscriptions_than_it_may_whatever_its_c
 
 def test_where_there_is_no_room_a_subscription_may_still_be_attached_to_and_redefined() -> None:
     b = bench(topic_subscriptions_max=1, subscriptions_max=1, account_subscriptions_max=1)
-    for wanted in (Filter(), Filter(), Filter(compile_selector("a = 1", coerce=True))):
+    for wanted in (Filter(), Filter(), Filter(compile_selector("a = 1"))):
         assert durable(b, 1, wanted=wanted) == []
         b.apply(c.Detach(2, 1))
     b.flush()

@@ -53,7 +53,7 @@ def test_whether_it_is_shared_is_known_after_a_restart_whatever_it_was_before(sh
 
 def test_selector_and_no_local_are_known_after_a_restart() -> None:
     b = bench()
-    wanted = Filter(compile_selector("JMSPriority > 4", coerce=True), "two")
+    wanted = Filter(compile_selector("JMSPriority > 4"), "two")
     durable(b, wanted=wanted)
     restart(b)
     assert publish(b, A, "low", priority=1) == []

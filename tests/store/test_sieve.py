@@ -84,7 +84,7 @@ async def test_whatever_matches_passes(rig: PostgresRig, seed: int) -> None:  # 
     left_out = asked = 0
     for _ in range(400):
         try:
-            selector = compile_selector(condition(random, 3), coerce=random.random() < 0.8)
+            selector = compile_selector(condition(random, 3))
         except SelectorError:
             continue
         wanted = Filter(selector, random.choice(("", "", "me")))

@@ -13,13 +13,12 @@ from .syntax import Condition
 
 @dataclass(frozen=True, slots=True)
 class Selector:
-    """Selectors are equal, and hash alike, if their canonical forms and their reading of strings are the same."""
+    """Selectors are equal, and hash alike, if their canonical forms are the same."""
 
     text: str = field(compare=False)
     """As presented."""
     canonical: str
     """What the text says, written in one way: selectors that differ in spelling, parentheses, and the order of AND, OR and = only, share it."""
-    coerce: bool
     identifiers: frozenset[str] = field(compare=False)
     """The names that decide; no other is ever asked for."""
     equality: tuple[str, str | Number | bool] | None = field(compare=False)
@@ -27,23 +26,26 @@ class Selector:
     over many selectors; what is found by it is still to be asked by `matches`. None if no such comparison is at hand."""
     condition: Condition = field(compare=False, repr=False)
     """The simplified tree, for who evaluates it elsewhere."""
-    _test: Test = field(compare=False, repr=False)
+    _tests: list[Test | None] = field(compare=False, repr=False)
+    """Where strings are strings, and where they are read. Each is made for the first message that needs it."""
 
-    def matches(self, properties: Properties) -> bool:
-        """True if the condition is true; not if it is false or unknown. `properties` gives a value by name, None if there is none."""
-        return bool(self._test(properties))
+    def matches(self, properties: Properties, *, coerce: bool = False) -> bool:
+        """True if the condition is true; not if it is false or unknown. `properties` gives a value by name, None if there is none.
+
+        With `coerce` a property that is a string is read as a number or a boolean where one is compared with it, or where only a number may stand
+        (arithmetic, order, BETWEEN), if it is one; otherwise it stays a string, and the comparison of unlike types is false. Two strings are
+        compared as strings by = and <>. For messages of STOMP, whose headers have no other type; without it types are those that the producer set.
+        """
+        test = self._tests[coerce]
+        if test is None:
+            test = self._tests[coerce] = compile_condition(self.condition, coerce=coerce)
+        return bool(test(properties))
 
 
-def compile_selector(text: str, *, coerce: bool = False) -> Selector:
-    """The selector that `text` is; the empty text matches every message (JMS 3.8.1.1). Raises SelectorError.
-
-    With `coerce` a property that is a string is read as a number or a boolean where one is compared with it, or where only a number may stand
-    (arithmetic, order, BETWEEN), if it is one; otherwise it stays a string, and the comparison of unlike types is false. Two strings are
-    compared as strings by = and <>. For STOMP, whose headers have no other type; without it types are those that the producer set.
-    """
+def compile_selector(text: str) -> Selector:
+    """The selector that `text` is; the empty text matches every message (JMS 3.8.1.1). Raises SelectorError."""
     condition = simplify(parse(text)) if text else TRUE
-    test = compile_condition(condition, coerce=coerce)
-    return Selector(text, write(condition), coerce, identifiers(condition), equality(condition), condition, test)
+    return Selector(text, write(condition), identifiers(condition), equality(condition), condition, [None, None])
 
 
 def constants_of(value: Value, *, coerce: bool = False) -> tuple[Value, ...]:
