@@ -17,14 +17,14 @@ from .engine.aliases import problem as alias_problem
 from .engine.commands import Direction
 from .engine.levels import ASKED
 from .engine.message import LEVEL_NAMES, STORED
-from .engine.policy import why_not
+from .engine.policy import why_not as pattern_problem
 from .engine.settings import BOUNDS, CHOICES, NAMES, QUEUES, TEXTS, Settings
 from .scram import InvalidPassword, make_verifier
 
 __all__ = [
     "ASKED", "CHOICES", "DEADLINE_MS", "DEPTH_MAX",
     "DIRECTIONS", "NAMES", "QUEUES", "SETTINGS", "TEXTS", "VERBS", "Answer", "InvalidPassword", "InvalidRequest", "answer",
-    "default_settings", "is_reserved", "level_problem", "level_warnings", "make_verifier", "pending", "request",
+    "default_settings", "is_reserved", "level_problem", "level_warnings", "make_verifier", "pattern_problem", "pending", "request",
 ]  # fmt: skip
 
 SHARD = 0
@@ -231,7 +231,7 @@ def _check(verb: str, address: str, arguments: Mapping[str, Any], requested_by: 
     if form is None:
         raise InvalidRequest(f"{verb!r} is not a verb; the verbs are {', '.join(VERBS)}")
     if form.pattern:
-        if not _is_text(address) or (sentence := why_not(address)):
+        if not _is_text(address) or (sentence := pattern_problem(address)):
             raise InvalidRequest(f"the pattern is not valid: {sentence if _is_text(address) else 'it is no text'}")
     elif form.addressed and not (is_valid(address) and _is_text(address)):
         raise InvalidRequest(

@@ -15,7 +15,36 @@ class Operation(models.Model):  # noqa: DJ008  # it has no rows that could be sh
             ("manage_destination", "Create, change, pause and resume destinations"),
             ("discard_message", "Purge and destroy destinations: discard messages"),
             ("manage_account", "Create, change and delete client accounts"),
+            ("resolve_transactions", "End prepared branches of distributed transactions by hand"),
         ]
+
+
+class OperatorRole(models.Model):
+    """What a person is, of permissions.GIVEN_ROLES. Whoever has no row is a viewer, a superuser an administrator whatever he has."""
+
+    user = models.OneToOneField(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, primary_key=True)
+    role = models.CharField(max_length=20)
+
+    def __str__(self) -> str:
+        return f"{self.user_id} is {self.role}"
+
+
+class Grant(models.Model):
+    """What a role, or one person, may do with destinations of a pattern: see console.permissions."""
+
+    role = models.CharField(max_length=20, default="", help_text="Empty: it is granted to the person.")
+    user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, null=True, help_text="Null: it is granted to the role.")
+    pattern = models.CharField(max_length=261)
+    verbs = models.JSONField(help_text="A list.")
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["role", "user", "pattern"], name="grant_pattern", nulls_distinct=False),
+            models.CheckConstraint(condition=models.Q(role="") ^ models.Q(user=None), name="grant_subject"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{', '.join(self.verbs)} of {self.pattern} to {self.role or self.user_id}"
 
 
 class LoginAttempt(models.Model):
@@ -44,6 +73,8 @@ class ApiToken(models.Model):
     name = models.CharField(max_length=100)
     digest = models.CharField(max_length=64, unique=True, help_text="SHA-256 of the token, in hexadecimal: 256 random bits need no slower hash.")
     scope = models.CharField(max_length=5)
+    verbs = models.JSONField(default=list, help_text="Of permissions.VERBS, a list: what the token may do at most. Empty: what its owner may.")
+    patterns = models.JSONField(default=list, help_text="Of destinations, a list: with which it may do so. Empty: those of its owner.")
     created_at = models.DateTimeField()
     expires_at = models.DateTimeField()
     last_used_at = models.DateTimeField(null=True, help_text="To the minute. Null: never.")

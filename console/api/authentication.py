@@ -42,4 +42,5 @@ def actor_of(request: Request) -> Actor:
     origin, token = origin_of(request), request.auth
     if token is None:
         return Actor(request.user, origin)
-    return Actor(request.user, f"{origin}, token {token.pk}", read_only=token.scope == ApiToken.READ)
+    read_only = token.scope == ApiToken.READ
+    return Actor(request.user, f"{origin}, token {token.pk}", read_only, tuple(token.verbs), tuple(token.patterns))

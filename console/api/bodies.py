@@ -8,8 +8,8 @@ from rest_framework.exceptions import ValidationError
 from broker_core import control
 from broker_core.administered import KINDS
 from console.models import ApiToken
-from console.permissions import GRANTABLE
-from console.services.tokens import DAYS, DAYS_MAX
+from console.permissions import GIVEN_ROLES, GRANTABLE, PATTERN_CHARACTERS_MAX, ROLES, VERBS
+from console.services.tokens import DAYS, DAYS_MAX, PATTERNS_MAX
 
 from .fields import Address, Body, Choice, Flag, Number, Object, Text, Whole
 
@@ -26,6 +26,10 @@ def _setting(name: str) -> serializers.Field:
     if kind is bool:
         return Flag(required=False)
     return (Whole if kind is int else Number)(min_value=least, max_value=most, required=False)
+
+
+def _verbs(**options: Any) -> serializers.ListField:
+    return serializers.ListField(child=Choice(choices=list(VERBS)), max_length=len(VERBS), **options)
 
 
 class SettingsBody(Body):
@@ -115,6 +119,7 @@ class CreateOperatorBody(Body):
     password = Text(max_length=PASSWORD_MAX, write_only=True)
     rights = serializers.ListField(child=Choice(choices=list(GRANTABLE)), max_length=len(GRANTABLE), required=False)
     superuser = Flag(required=False)
+    role = Choice(choices=list(ROLES), required=False, help_text="viewer, if you say nothing; restricted: only what is granted to him by name.")
 
 
 class OperatorBody(Body):
@@ -124,16 +129,34 @@ class OperatorBody(Body):
     disabled = Flag(required=False)
     rights = serializers.ListField(child=Choice(choices=list(GRANTABLE)), max_length=len(GRANTABLE), required=False)
     superuser = Flag(required=False, help_text="Goes with rights.")
+    role = Choice(choices=list(ROLES), required=False, help_text="Without rights and superuser.")
 
     def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
         if ("rights" in attrs) != ("superuser" in attrs):
             raise ValidationError("Name rights and superuser together: they say what the operator may do.")
+        if "role" in attrs and "superuser" in attrs:
+            raise ValidationError("Name the role, or rights and superuser: an administrator is a superuser.")
         return _something(attrs)
+
+
+class CreateGrantBody(Body):
+    role = Choice(choices=list(GIVEN_ROLES), required=False, help_text="To whom; or:")
+    operator = Text(max_length=150, required=False)
+    pattern = Text(max_length=PATTERN_CHARACTERS_MAX, help_text="queue/orders.*, topic/** and the like; > alone: everything.")
+    verbs = _verbs()
+
+
+class GrantBody(Body):
+    verbs = _verbs(help_text="In place of those that it had.")
 
 
 class CreateTokenBody(Body):
     name = Text(max_length=100)
     scope = Choice(choices=list(ApiToken.SCOPES))
+    verbs = _verbs(required=False, help_text="At most these, and only with destinations; empty: what you may.")
+    patterns = serializers.ListField(
+        child=Text(max_length=PATTERN_CHARACTERS_MAX), max_length=PATTERNS_MAX, required=False, help_text="Only with these destinations; empty: with yours."
+    )
     days = Whole(min_value=1, max_value=DAYS_MAX, default=DAYS, help_text="How long it lasts.")
 
 

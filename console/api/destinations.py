@@ -25,7 +25,7 @@ DEPTH = OpenApiParameter("depth", {"type": "integer", "minimum": 0, "maximum": D
 class OfDestination(View):
     def found(self, number: str) -> Destination:
         """Raises Problem: there is none; it may have been destroyed."""
-        it = destinations.by_number(int(number))
+        it = destinations.by_number(int(number), self.sight)
         if it is None:
             raise Problem("not-found")
         return it
@@ -36,14 +36,14 @@ class Destinations(View):
     def get(self, request: Request) -> Response:
         query = request.query_params
         if "address" in query:
-            found = destinations.by_address(query["address"])
+            found = destinations.by_address(query["address"], self.sight)
             return page(shapes.Destination, ([found] if found else [], ""))
         sort = query.get("sort", "name")
         if sort not in destinations.SORTS:
             raise Problem("invalid", f"sort must be one of {', '.join(destinations.SORTS)}.")
         if self.after() and not destinations.is_key(self.after()):
             raise Problem("invalid", "after must be the `next` of another page.")
-        listed = destinations.page(query.get("search", ""), sort, self.after(), self.limit(), temporary=self.flag("temporary"))
+        listed = destinations.page(query.get("search", ""), sort, self.after(), self.limit(), temporary=self.flag("temporary"), within=self.sight)
         return page(shapes.Destination, (listed.destinations, listed.after))
 
     @says("Create a destination", shapes.ControlRequest, status=201, asks=True, body=bodies.CreateDestinationBody)

@@ -16,12 +16,14 @@ from .view import View, done, idempotent, one, page, told
 class Policies(View):
     @says("List settings by name pattern", shapes.Policy, paged=True)
     def get(self, request: Request) -> Response:
+        self.look("policy list")
         return page(shapes.Policy, names.policy_page(self.after(), self.limit()))
 
 
 class OnePolicy(View):
     @says("Query the settings of a pattern", shapes.Policy)
     def get(self, request: Request, name: str) -> Response:
+        self.look("policy query")
         return one(shapes.Policy, names.policy(name))
 
     @says("Set what destinations of a pattern begin with", shapes.ControlRequest, asks=True, body=bodies.PolicyBody)
@@ -37,6 +39,7 @@ class OnePolicy(View):
 class Aliases(View):
     @says("List aliases", shapes.Alias, paged=True)
     def get(self, request: Request) -> Response:
+        self.look("alias list")
         return page(shapes.Alias, names.alias_page(self.after(), self.limit()))
 
     @says("Create an alias", shapes.ControlRequest, status=201, asks=True, body=bodies.CreateAliasBody)
@@ -49,6 +52,7 @@ class Aliases(View):
 class OneAlias(View):
     @says("Query an alias", shapes.Alias)
     def get(self, request: Request, name: str) -> Response:
+        self.look("alias query")
         return one(shapes.Alias, names.alias(name))
 
     @says("Change an alias", shapes.ControlRequest, asks=True, body=bodies.UpdateAliasBody)
@@ -64,6 +68,7 @@ class OneAlias(View):
 class Objects(View):
     @says("List administered objects", shapes.AdministeredObject, paged=True)
     def get(self, request: Request) -> Response:
+        self.look("object list")
         return page(shapes.AdministeredObject, names.object_page(self.after(), self.limit()))
 
     @says("Create an administered object", shapes.Done, status=201, body=bodies.CreateObjectBody)
@@ -77,6 +82,7 @@ class Objects(View):
 class OneObject(View):
     @says("Query an administered object", shapes.AdministeredObject)
     def get(self, request: Request, name: str) -> Response:
+        self.look("object query")
         return one(shapes.AdministeredObject, names.administered_object(name))
 
     @says("Change an administered object", shapes.Done, body=bodies.ObjectBody)
@@ -94,6 +100,7 @@ class OneObject(View):
 class Links(View):
     @says("List links to other brokers", shapes.Link, paged=True)
     def get(self, request: Request) -> Response:
+        self.look("link list")
         return page(shapes.Link, names.link_page(self.after(), self.limit()))
 
     @says("Create a link to another broker", shapes.Done, status=201, body=bodies.CreateLinkBody)
@@ -106,6 +113,7 @@ class Links(View):
 class OneLink(View):
     @says("Query a link to another broker", shapes.Link)
     def get(self, request: Request, name: str) -> Response:
+        self.look("link query")
         return one(shapes.Link, names.link(name))
 
     @says("Change a link to another broker", shapes.Done, body=bodies.LinkBody)

@@ -6,8 +6,10 @@ from urllib.parse import quote
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from console.permissions import VIEWER
 from console.selectors import accounts, operators, tokens
 from console.services import accounts as account_service
+from console.services import grants as grant_service
 from console.services import operators as operator_service
 from console.services import tokens as token_service
 
@@ -20,6 +22,7 @@ from .view import View, done, idempotent, one, page
 class Accounts(View):
     @says("List client accounts", shapes.Account, paged=True)
     def get(self, request: Request) -> Response:
+        self.look("account list")
         return page(shapes.Account, accounts.page(self.after(), self.limit()))
 
     @says("Create a client account", shapes.Done, status=201, body=bodies.CreateAccountBody)
@@ -32,6 +35,7 @@ class Accounts(View):
 class OneAccount(View):
     @says("Query a client account", shapes.Account)
     def get(self, request: Request, name: str) -> Response:
+        self.look("account query")
         return one(shapes.Account, accounts.by_name(name))
 
     @says("Change a client account: password, disabled, levels of reliability", shapes.Done, body=bodies.AccountBody)
@@ -61,7 +65,7 @@ class Operators(View):
     def post(self, request: Request) -> Response:
         given = self.body(bodies.CreateOperatorBody)
         superuser = given.get("superuser", False)
-        operator_service.create(self.actor, given["name"], given["password"], given.get("rights", ()), superuser=superuser)
+        operator_service.create(self.actor, given["name"], given["password"], given.get("rights", ()), superuser=superuser, role=given.get("role", VIEWER))
         return done(status=201, location=f"/api/v1/operators/{quote(given['name'])}")
 
 
@@ -77,6 +81,36 @@ class OneOperator(View):
         return done()
 
 
+class Grants(View):
+    @says("List what roles and operators may do with destinations; for administrators", shapes.Grant, paged=True)
+    def get(self, request: Request) -> Response:
+        return page(shapes.Grant, operators.grants_for(self.actor, self.number_after(), self.limit()))
+
+    @says("Grant verbs with destinations of a pattern to a role or an operator", shapes.Done, status=201, body=bodies.CreateGrantBody)
+    def post(self, request: Request) -> Response:
+        given = self.body(bodies.CreateGrantBody)
+        subject = {"role": given.get("role", ""), "operator": given.get("operator", "")}
+        made = grant_service.create(self.actor, given["pattern"], given["verbs"], **subject)
+        return done(status=201, location=f"/api/v1/grants/{made}")
+
+
+class OneGrant(View):
+    @says("Query a grant; for administrators", shapes.Grant)
+    def get(self, request: Request, number: str) -> Response:
+        return one(shapes.Grant, operators.grant_for(self.actor, int(number)))
+
+    @says("Change the verbs of a grant", shapes.Done, body=bodies.GrantBody)
+    def patch(self, request: Request, number: str) -> Response:
+        grant_service.update(self.actor, int(number), self.body(bodies.GrantBody)["verbs"])
+        return done()
+
+    @says("Take a grant back", shapes.Done, writes=True, once=True)
+    @idempotent
+    def delete(self, request: Request, number: str) -> Response:
+        grant_service.delete(self.actor, int(number))
+        return done()
+
+
 class Tokens(View):
     @says("List one's own tokens", shapes.Token, paged=True)
     def get(self, request: Request) -> Response:
@@ -85,7 +119,8 @@ class Tokens(View):
     @says("Make a token of one's own", shapes.MadeToken, status=201, body=bodies.CreateTokenBody)
     def post(self, request: Request) -> Response:
         given = self.body(bodies.CreateTokenBody)
-        made = token_service.create(self.actor, given["name"], given["scope"], given["days"], by_token=request.auth is not None)
+        limits = {"verbs": given.get("verbs", ()), "patterns": given.get("patterns", ())}
+        made = token_service.create(self.actor, given["name"], given["scope"], given["days"], **limits, by_token=request.auth is not None)
         return Response(shapes.MadeToken(made).data, 201, headers={"Location": "/api/v1/tokens"})
 
 

@@ -58,11 +58,20 @@ class Done(Shape):
     warnings = serializers.ListField(child=String(), help_text="What its operator may not have meant.")
 
 
+class PatternVerbs(Shape):
+    pattern = String()
+    verbs = serializers.ListField(child=String())
+
+
 class WhoAmI(Shape):
     name = String()
     superuser = Boolean(help_text="Has every right, and manages operators.")
     rights = serializers.ListField(child=String())
     read_only = Boolean(help_text="Came with a token that may only read.")
+    role = String()
+    grants = PatternVerbs(many=True, help_text="What he may do with destinations, by his role or by name.")
+    token_verbs = serializers.ListField(child=String(), help_text="What his token may do at most; empty: all of it.")
+    token_patterns = serializers.ListField(child=String())
 
 
 class Destination(Shape):
@@ -178,12 +187,23 @@ class Operator(Shape):
     disabled = Boolean()
     last_login = Instant(allow_null=True)
     rights = serializers.ListField(child=String())
+    role = String()
+
+
+class Grant(Shape):
+    number = Integer()
+    role = String(help_text="Empty: it is granted to the operator.")
+    operator = String()
+    pattern = String()
+    verbs = serializers.ListField(child=String())
 
 
 class Token(Shape):
     number = Integer()
     name = String()
     scope = String()
+    verbs = serializers.ListField(child=String())
+    patterns = serializers.ListField(child=String())
     created_at = Instant()
     expires_at = Instant()
     last_used_at = Instant(allow_null=True, help_text="To the minute.")

@@ -9,6 +9,7 @@ from drf_spectacular.utils import OpenApiParameter
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from console.permissions import METRICS, may
 from console.selectors import audit, branches, health, node, operators, requests, subscriptions, totals
 from console.services import branches as branch_service
 
@@ -28,7 +29,8 @@ class WhoAmI(View):
     @says("Who asks, and what he may do", shapes.WhoAmI)
     def get(self, request: Request) -> Response:
         actor = self.actor
-        return Response({"name": actor.name, "superuser": actor.user.is_superuser, "rights": operators.rights_of(actor), "read_only": actor.read_only})
+        told_of = {"superuser": actor.user.is_superuser, "rights": operators.rights_of(actor), "read_only": actor.read_only}
+        return Response({"name": actor.name, **told_of, **operators.told_of(actor)})
 
 
 class Node(View):
@@ -50,6 +52,7 @@ class Health(View):
 class Totals(View):
     @says("Sums over destinations", shapes.Totals)
     def get(self, request: Request) -> Response:
+        self.look("totals")
         found = totals.totals()
         return Response(shapes.Totals(dict.fromkeys(shapes.Totals().fields) if found is None else found).data)
 
@@ -58,18 +61,20 @@ class Subscriptions(View):
     @says("List durable subscriptions of topics", shapes.Subscription, paged=True, parameters=[IDLE])
     def get(self, request: Request) -> Response:
         idle_seconds = self.whole("idle_seconds", 0, 0, subscriptions.IDLE_SECONDS_MAX)
-        return page(shapes.Subscription, subscriptions.page(self.number_after(), self.limit(), idle_seconds))
+        return page(shapes.Subscription, subscriptions.page(self.number_after(), self.limit(), idle_seconds, self.sight))
 
 
 class Branches(View):
     @says("List prepared branches of distributed transactions", shapes.Branch, paged=True)
     def get(self, request: Request) -> Response:
+        self.look("branch list")
         return page(shapes.Branch, branches.page(self.number_after(), self.limit()))
 
 
 class OneBranch(View):
     @says("Query a prepared branch", shapes.Branch)
     def get(self, request: Request, number: str) -> Response:
+        self.look("branch query")
         return one(shapes.Branch, branches.by_number(int(number)))
 
 
@@ -85,12 +90,16 @@ class EndBranch(View):
 class OneRequest(View):
     @says("What became of a request to the node", shapes.ControlRequest)
     def get(self, request: Request, number: str) -> Response:
-        return one(shapes.ControlRequest, requests.by_number(int(number)))
+        found = requests.by_number(int(number))
+        if found is not None and not (found.requested_by == self.actor.name or may(self.actor, METRICS, found.address)):
+            found = None
+        return one(shapes.ControlRequest, found)
 
 
 class Audit(View):
     @says("Who did what, newest first; refused attempts too", shapes.AuditEntry, paged=True)
     def get(self, request: Request) -> Response:
+        self.look("audit")
         return page(shapes.AuditEntry, audit.page(self.number_after(), self.limit()))
 
 

@@ -39,6 +39,8 @@ urlpatterns = [
     path("accounts/<path:name>", people.OneAccount.as_view()),
     path("operators", people.Operators.as_view()),
     path("operators/<path:name>", people.OneOperator.as_view()),
+    path("grants", people.Grants.as_view()),
+    re_path(rf"^grants/(?P<number>{NUMBER})$", people.OneGrant.as_view()),
     path("tokens", people.Tokens.as_view()),
     re_path(rf"^tokens/(?P<number>{NUMBER})$", people.OneToken.as_view()),
     re_path(r"^[\s\S]*$", state.Nothing.as_view()),

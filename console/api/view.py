@@ -12,9 +12,10 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
+from console.permissions import Sight, sight
 from console.selectors import requests
 from console.services import idempotency
-from console.services.audit import Actor
+from console.services.audit import Actor, look
 from console.services.requests import Outcome
 
 from . import problems, shapes
@@ -44,6 +45,15 @@ class View(APIView):
     @property
     def actor(self) -> Actor:
         return actor_of(self.request)
+
+    @property
+    def sight(self) -> Sight:
+        """The destinations whose counters the actor may see."""
+        return sight(self.actor)
+
+    def look(self, what: str) -> None:
+        """Before what is of the whole broker. Raises PermissionDenied."""
+        look(self.actor, what)
 
     def body(self, kind: type[serializers.Serializer]) -> dict[str, Any]:
         """What the client sent, checked. Raises ValidationError."""

@@ -12,7 +12,7 @@ from broker_core.control import ASKED
 from console.permissions import MANAGE_ACCOUNT
 from console.selectors import accounts
 from console.services import accounts as service
-from console.services.audit import Actor
+from console.services.audit import Actor, look
 
 from .actor import actor_of
 
@@ -30,6 +30,7 @@ CHANGES: dict[str, tuple[Callable[[Actor, str, HttpRequest], list[str] | None], 
 
 @require_safe
 def listing(request: HttpRequest) -> HttpResponse:
+    look(actor_of(request), "account list")
     shown, following = accounts.page(request.GET.get("after", ""))
     context = {"accounts": shown, "following": following, "may_manage": request.user.has_perm(MANAGE_ACCOUNT)}
     return render(request, "console/accounts.html", context)
@@ -54,6 +55,7 @@ def create(request: HttpRequest) -> HttpResponse:
 def change(request: HttpRequest, verb: str) -> HttpResponse:
     """Confirm and do one of CHANGES to the account in parameter `name`; a name may hold any character, so it is no part of the path."""
     if request.method != "POST":
+        look(actor_of(request), "account query")
         name = request.GET.get("name", "")
         context = {"name": name, "verb": verb, "account": accounts.by_name(name), "asked": ASKED}
         return render(request, "console/account.html", context)

@@ -5,10 +5,14 @@ from django.shortcuts import render
 from django.views.decorators.http import require_safe
 
 from console.selectors import audit
+from console.services.audit import look
+
+from .actor import actor_of
 
 
 @require_safe
 def listing(request: HttpRequest) -> HttpResponse:
+    look(actor_of(request), "audit")
     before = request.GET.get("before", "")
     entries, following = audit.page(int(before) if before.isascii() and before.isdigit() and len(before) < 19 else 0)
     return render(request, "console/audit.html", {"entries": entries, "following": following})

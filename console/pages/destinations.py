@@ -10,6 +10,7 @@ from django.shortcuts import redirect, render
 from django.views.decorators.http import require_http_methods
 
 from broker_core import control
+from console.permissions import sight
 from console.quantities import messages as messages_of
 from console.selectors import destinations
 from console.selectors.destinations import Destination
@@ -55,7 +56,7 @@ OPERATIONS = {
 @require_http_methods(["GET", "HEAD", "POST"])
 def operate(request: HttpRequest, number: str, verb: str) -> HttpResponse:
     """Confirm and do one of OPERATIONS."""
-    destination = _find(int(number))
+    destination = _find(request, int(number))
     operation = OPERATIONS[verb]
     context = {"destination": destination, "operation": operation, "verb": verb, "directions": control.DIRECTIONS}
     if request.method == "POST":
@@ -88,7 +89,7 @@ def create(request: HttpRequest) -> HttpResponse:
 
 @require_http_methods(["GET", "HEAD", "POST"])
 def update(request: HttpRequest, number: str) -> HttpResponse:
-    destination = _find(int(number))
+    destination = _find(request, int(number))
     if destination.temporary:
         raise Http404("A temporary destination has no settings.")
     form = SettingsForm({**control.default_settings(), **destination.settings}, request.POST if request.method == "POST" else None)
@@ -105,8 +106,8 @@ def update(request: HttpRequest, number: str) -> HttpResponse:
     return render(request, "console/update.html", context, status=400 if problem or form.errors else 200)
 
 
-def _find(number: int) -> Destination:
-    destination = destinations.by_number(number)
+def _find(request: HttpRequest, number: int) -> Destination:
+    destination = destinations.by_number(number, sight(actor_of(request)))
     if destination is None:
         raise Http404("There is no such destination; it may have been destroyed meanwhile.")
     return destination

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from console.permissions import EVERYTHING, Sight
+
 from .node import HEARTBEAT_SECONDS_MAX
 from .rows import rows
 
@@ -96,21 +98,23 @@ class Page:
     """Key of the next page; empty: this is the last."""
 
 
-def page(search: str = "", sort: str = "name", after: str = "", limit: int = PAGE_ROWS, *, temporary: bool = False) -> Page:
+def page(
+    search: str = "", sort: str = "name", after: str = "", limit: int = PAGE_ROWS, *, temporary: bool = False, within: Sight = EVERYTHING
+) -> Page:
     """At most `limit` destinations whose address contains `search`, in the order of `sort`, following the key `after`: all but temporary ones, or
-    only these. One query."""
+    only these; of those that `within` shows. One query."""
     if sort not in SORTS:
         sort = "name"
     limit = max(1, min(limit, PAGE_ROWS_MAX))
-    conditions, parameters = [], {**_SECONDS, "limit": limit + 1}
+    condition, parameters = within.condition()
+    conditions, parameters = [condition], {**_SECONDS, **parameters, "limit": limit + 1}
     if search:
         conditions.append("address ILIKE %(pattern)s")
         parameters["pattern"] = f"%{_literal(search[:SEARCH_CHARACTERS_MAX])}%"
     if key := _decoded(after):
         conditions.append(_AFTER[sort])
         parameters["rank"], parameters["address"] = key
-    where = f"WHERE {' AND '.join(conditions)}" if conditions else ""
-    found = rows(f"{_SOURCES[temporary]} {where} {_ORDER[sort]} LIMIT %(limit)s", parameters)
+    found = rows(f"{_SOURCES[temporary]} WHERE {' AND '.join(conditions)} {_ORDER[sort]} LIMIT %(limit)s", parameters)
     shown = found[:limit]
     following = _encoded(shown[-1]["rank"], shown[-1]["address"]) if len(found) > limit else ""
     return Page([_destination(row) for row in shown], following)
@@ -121,16 +125,18 @@ def is_key(after: str) -> bool:
     return _decoded(after) is not None
 
 
-def by_address(address: str) -> Destination | None:
+def by_address(address: str, within: Sight = EVERYTHING) -> Destination | None:
     """By the index of addresses. Temporary ones are found by their number only."""
+    if not within.shows(address):
+        return None
     found = rows(f"{_SOURCES[False]} WHERE address = %(address)s", {**_SECONDS, "address": address.replace("\x00", "")})
     return _destination(found[0]) if found else None
 
 
-def by_number(number: int) -> Destination | None:
-    """None: there is none, or it is destroyed, or was temporary and has ended."""
+def by_number(number: int, within: Sight = EVERYTHING) -> Destination | None:
+    """None: there is none that `within` shows, or it is destroyed, or was temporary and has ended."""
     found = rows(f"{_SOURCES[number < 0]} WHERE number = %(number)s", {**_SECONDS, "number": number})
-    return _destination(found[0]) if found else None
+    return _destination(found[0]) if found and within.shows(found[0]["address"]) else None
 
 
 def _destination(row: dict[str, Any]) -> Destination:

@@ -2,10 +2,12 @@
 
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 
 from django.contrib.auth.models import User
 
-from console.permissions import GRANTABLE, MANAGE_OPERATOR
+from console.models import Grant
+from console.permissions import ADMINISTRATOR, GRANTABLE, MANAGE_OPERATOR, VIEWER, grants_of, may, role_of
 from console.services.audit import Actor, require
 
 PAGE_ROWS = 100
@@ -20,12 +22,23 @@ class Operator:
     last_login: datetime | None
     """None: never."""
     rights: tuple[str, ...]
+    role: str
+
+
+@dataclass(slots=True, frozen=True)
+class Granted:
+    number: int
+    role: str
+    """Empty: it is granted to the operator."""
+    operator: str
+    pattern: str
+    verbs: list[str]
 
 
 def page(after: str = "", limit: int = PAGE_ROWS) -> tuple[list[Operator], str]:
     """At most `limit` operators whose names follow `after`; and the key of the next page, empty if this is the last. Two queries."""
     following = User.objects.defer("password").filter(username__gt=after.replace("\x00", "")).order_by("username")
-    found = list(following.prefetch_related("user_permissions")[: limit + 1])
+    found = list(following.select_related("operatorrole").prefetch_related("user_permissions")[: limit + 1])
     shown = [_operator(user) for user in found[:limit]]
     return shown, shown[-1].name if len(found) > limit else ""
 
@@ -44,14 +57,41 @@ def by_name_for(actor: Actor, name: str) -> Operator | None:
 
 def rights_of(actor: Actor) -> list[str]:
     """What the actor may do, of GRANTABLE."""
-    return sorted(each for each in GRANTABLE if actor.user.has_perm(f"console.{each}"))
+    return sorted(each for each in GRANTABLE if may(actor, f"console.{each}"))
+
+
+def told_of(actor: Actor) -> dict[str, Any]:
+    """Of himself: his role, and what he may do with which destinations, less what his token leaves out."""
+    grants = [{"pattern": pattern, "verbs": verbs} for pattern, verbs in grants_of(actor.user)]
+    return {"role": role_of(actor.user), "grants": grants, "token_verbs": actor.verbs, "token_patterns": actor.patterns}
+
+
+def grants_for(actor: Actor, after: int = 0, limit: int = PAGE_ROWS) -> tuple[list[Granted], str]:
+    """At most `limit` grants whose numbers follow `after`; and the key of the next page, empty if this is the last. One query. Raises PermissionDenied."""
+    require(actor, MANAGE_OPERATOR, "grant list", reads=True)
+    found = list(Grant.objects.select_related("user").filter(pk__gt=after).order_by("pk")[: limit + 1])
+    shown = [_granted(grant) for grant in found[:limit]]
+    return shown, str(shown[-1].number) if len(found) > limit else ""
+
+
+def grant_for(actor: Actor, number: int) -> Granted | None:
+    """Raises PermissionDenied."""
+    require(actor, MANAGE_OPERATOR, "grant query", str(number), reads=True)
+    grant = Grant.objects.select_related("user").filter(pk=number).first()
+    return _granted(grant) if grant else None
+
+
+def _granted(grant: Grant) -> Granted:
+    return Granted(grant.pk, grant.role, grant.user.get_username() if grant.user else "", grant.pattern, grant.verbs)
 
 
 def by_name(name: str) -> Operator | None:
-    user = User.objects.defer("password").filter(username=name.replace("\x00", "")).first()
+    user = User.objects.defer("password").select_related("operatorrole").filter(username=name.replace("\x00", "")).first()
     return _operator(user) if user else None
 
 
 def _operator(user: User) -> Operator:
     rights = sorted(permission.codename for permission in user.user_permissions.all())
-    return Operator(user.username, user.is_superuser, not user.is_active, user.last_login, tuple(rights))
+    given = getattr(user, "operatorrole", None)
+    role = ADMINISTRATOR if user.is_superuser else given.role if given else VIEWER
+    return Operator(user.username, user.is_superuser, not user.is_active, user.last_login, tuple(rights), role)

@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 from datetime import datetime
 
+from console.permissions import EVERYTHING, Sight
+
 from .node import HEARTBEAT_SECONDS_MAX
 from .rows import rows
 
@@ -29,11 +31,12 @@ class Subscription:
     """When its last consumer left; None: it has some, or nobody knows."""
 
 
-def page(after: int = 0, limit: int = PAGE_ROWS, idle_seconds: int = 0) -> tuple[list[Subscription], str]:
-    """At most `limit` whose numbers follow `after`, of all or of those that have had no consumer for so long; and the key of the next page, empty if this
-    is the last. One query."""
+def page(after: int = 0, limit: int = PAGE_ROWS, idle_seconds: int = 0, within: Sight = EVERYTHING) -> tuple[list[Subscription], str]:
+    """At most `limit` whose numbers follow `after`, of all or of those that have had no consumer for so long, of those that `within` shows; and the key of
+    the next page, empty if this is the last. One query."""
+    condition, shown_only = within.condition("CASE WHEN s.pattern <> '' THEN s.pattern ELSE d.address END")
     found = rows(
-        """
+        f"""
         WITH holder AS (
             SELECT true AS alive FROM surety.lease
              WHERE shard = 0 AND holder_pid IS NOT NULL
@@ -44,9 +47,10 @@ def page(after: int = 0, limit: int = PAGE_ROWS, idle_seconds: int = 0) -> tuple
           FROM surety.subscription s LEFT JOIN surety.destination d USING (shard, destination) LEFT JOIN holder ON true
          WHERE shard = 0 AND s.subscription > %(after)s AND s.destroyed_at IS NULL AND s.name <> ''
            AND (%(idle_seconds)s = 0 OR s.idle_since BETWEEN 1 AND extract(epoch FROM clock_timestamp()) * 1000 - %(idle_seconds)s::int8 * 1000)
+           AND {condition}
          ORDER BY s.subscription LIMIT %(limit)s
         """,
-        {"after": after, "limit": limit + 1, "idle_seconds": idle_seconds, "heartbeat_seconds_max": HEARTBEAT_SECONDS_MAX},
+        {**shown_only, "after": after, "limit": limit + 1, "idle_seconds": idle_seconds, "heartbeat_seconds_max": HEARTBEAT_SECONDS_MAX},
     )
     shown = [Subscription(**row) for row in found[:limit]]
     return shown, str(shown[-1].number) if len(found) > limit else ""

@@ -2,13 +2,15 @@
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from django.contrib.auth.base_user import AbstractBaseUser
 from django.contrib.auth.models import AnonymousUser, User
 from django.core.exceptions import PermissionDenied
 from django.db import connection
+
+from console.permissions import LOOK, may
 
 
 @dataclass(slots=True, frozen=True)
@@ -20,20 +22,29 @@ class Actor:
     """IP address, with the token that was shown if one was; empty: the command line."""
     read_only: bool = False
     """Came with a token that may only look."""
+    verbs: tuple[str, ...] = ()
+    patterns: tuple[str, ...] = ()
+    """Came with a token that may do only these, with these destinations; empty: what its owner may."""
 
     @property
     def name(self) -> str:
         return self.user.get_username() or "a stranger"
 
 
-def require(actor: Actor, permission: str, what: str, address: str = "", *, reads: bool = False) -> None:
-    """`reads`: nothing is changed. Raises PermissionDenied, after a row in the audit."""
+def require(actor: Actor, right: str, what: str, address: str = "", *, over: str | None = None, reads: bool = False) -> None:
+    """`right`: as `permissions.may` has it, of the destination `over`; None: of `address`, which is what the audit says. `reads`: nothing is changed, so
+    that a token that may only read may do it. Raises PermissionDenied, after a row in the audit."""
     if actor.read_only and not reads:
         record(actor.name, actor.origin, what, address, result={"refused": "the token may only read"})
         raise PermissionDenied("This token may only read.")
-    if not (actor.user.is_authenticated and actor.user.has_perm(permission)):
-        record(actor.name, actor.origin, what, address, result={"refused": f"needs the permission {permission}"})
-        raise PermissionDenied(f"You need the permission {permission} for this.")
+    if not may(replace(actor, read_only=False) if reads else actor, right, address if over is None else over):
+        record(actor.name, actor.origin, what, address, result={"refused": f"needs the permission {right}"})
+        raise PermissionDenied(f"You need the permission {right} for this.")
+
+
+def look(actor: Actor, what: str) -> None:
+    """Before a list of what is of the whole broker. Raises PermissionDenied."""
+    require(actor, LOOK, what, reads=True)
 
 
 def record(

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from console.permissions import DISCARD_MESSAGE, MANAGE_DESTINATION
+from console.permissions import MANAGE, PURGE
 from console.selectors.destinations import Destination
 
 from .audit import Actor, require
@@ -26,55 +26,58 @@ class Preview:
 
 
 def create(actor: Actor, address: str, settings: Mapping[str, Any] | None = None) -> Outcome:
-    return ask(actor, MANAGE_DESTINATION, "create", address, settings)
+    return ask(actor, MANAGE, "create", address, settings)
 
 
 def update(actor: Actor, address: str, settings: Mapping[str, Any]) -> Outcome:
     """Change the settings that are named; the others stay."""
-    return ask(actor, MANAGE_DESTINATION, "update", address, settings)
+    return ask(actor, MANAGE, "update", address, settings)
 
 
 def create_alias(actor: Actor, address: str, target: str, settings: Mapping[str, Any] | None = None) -> Outcome:
-    """A name that stands for another destination, or for another alias."""
-    return ask(actor, MANAGE_DESTINATION, "create_alias", address, {"target": target, **(settings or {})})
+    """A name that stands for another destination, or for another alias. Whoever may not manage that makes no other name of it."""
+    require(actor, MANAGE, "create_alias", address, over=target)
+    return ask(actor, MANAGE, "create_alias", address, {"target": target, **(settings or {})})
 
 
 def update_alias(actor: Actor, address: str, settings: Mapping[str, Any]) -> Outcome:
-    return ask(actor, MANAGE_DESTINATION, "update_alias", address, settings)
+    if "target" in settings:
+        require(actor, MANAGE, "update_alias", address, over=str(settings["target"]))
+    return ask(actor, MANAGE, "update_alias", address, settings)
 
 
 def delete_alias(actor: Actor, address: str) -> Outcome:
     """What it stood for stays."""
-    return ask(actor, MANAGE_DESTINATION, "delete_alias", address)
+    return ask(actor, MANAGE, "delete_alias", address)
 
 
 def pause(actor: Actor, address: str, direction: str) -> Outcome:
     """`direction`: PRODUCERS (nothing comes in), CONSUMERS (nothing goes out) or ALL."""
-    return ask(actor, MANAGE_DESTINATION, "pause", address, {"direction": direction})
+    return ask(actor, MANAGE, "pause", address, {"direction": direction})
 
 
 def resume(actor: Actor, address: str, direction: str = "ALL") -> Outcome:
-    return ask(actor, MANAGE_DESTINATION, "resume", address, {"direction": direction})
+    return ask(actor, MANAGE, "resume", address, {"direction": direction})
 
 
 def purge(actor: Actor, address: str, depth: int) -> Outcome:
     """Discard the messages. `depth` is the number the operator saw when he agreed (R22)."""
-    return ask(actor, DISCARD_MESSAGE, "purge", address, {"depth": depth})
+    return ask(actor, PURGE, "purge", address, {"depth": depth})
 
 
 def destroy(actor: Actor, address: str, depth: int) -> Outcome:
     """Discard the messages and the destination itself."""
-    return ask(actor, DISCARD_MESSAGE, "destroy", address, {"depth": depth})
+    return ask(actor, PURGE, "destroy", address, {"depth": depth})
 
 
 def preview_purge(actor: Actor, it: Destination) -> Preview:
     """Raises PermissionDenied."""
-    require(actor, DISCARD_MESSAGE, "purge", it.address, reads=True)
+    require(actor, PURGE, "purge", it.address, reads=True)
     waiting = None if it.depth is None or it.unsettled is None else max(0, it.depth - it.unsettled)
     return Preview(it.address, it.depth, waiting, it.unsettled, 0)
 
 
 def preview_destroy(actor: Actor, it: Destination) -> Preview:
     """Raises PermissionDenied."""
-    require(actor, DISCARD_MESSAGE, "destroy", it.address, reads=True)
+    require(actor, PURGE, "destroy", it.address, reads=True)
     return Preview(it.address, it.depth, it.depth, None if it.depth is None else 0, it.scheduled)

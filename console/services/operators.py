@@ -7,7 +7,8 @@ from django.contrib.auth.password_validation import validate_password
 from django.core.exceptions import ValidationError
 from django.db import IntegrityError, transaction
 
-from console.permissions import GRANTABLE, MANAGE_OPERATOR
+from console.models import OperatorRole
+from console.permissions import ADMINISTRATOR, GIVEN_ROLES, GRANTABLE, MANAGE_OPERATOR, ROLES, VIEWER
 
 from . import login
 from .audit import Actor, record, require
@@ -30,9 +31,11 @@ class NoOperator(InvalidOperator, NotThere):
     """None has the name."""
 
 
-def create(actor: Actor, name: str, password: str, rights: Collection[str] = (), *, superuser: bool = False) -> None:
-    """`rights`: of GRANTABLE; a superuser has all. Raises PermissionDenied, InvalidOperator."""
+def create(actor: Actor, name: str, password: str, rights: Collection[str] = (), *, superuser: bool = False, role: str = VIEWER) -> None:
+    """`rights`: of GRANTABLE; a superuser has all, and so has the role administrator. Raises PermissionDenied, InvalidOperator."""
     require(actor, MANAGE_OPERATOR, "operator create", name[:NAME_CHARACTERS_MAX])
+    _check_role(role)
+    superuser = superuser or role == ADMINISTRATOR
     name = User.normalize_username(name)  # as the login form does, or nobody could log in by it
     user = User(username=name, is_superuser=superuser, is_staff=superuser)
     try:
@@ -48,7 +51,8 @@ def create(actor: Actor, name: str, password: str, rights: Collection[str] = (),
         with transaction.atomic():
             user.save()
             user.user_permissions.set(granted)
-            record(actor.name, actor.origin, "operator create", name, _told(rights, superuser))
+            _give(user, role)
+            record(actor.name, actor.origin, "operator create", name, {**_told(rights, superuser), "role": ADMINISTRATOR if superuser else role})
     except IntegrityError as error:
         raise OperatorExists(f"There is an operator {name} already.") from error
 
@@ -62,6 +66,17 @@ def set_rights(actor: Actor, name: str, rights: Collection[str], *, superuser: b
         user.user_permissions.set(granted)
 
     _change(actor, "operator rights", name, change, _told(rights, superuser))
+
+
+def set_role(actor: Actor, name: str, role: str) -> None:
+    """One of permissions.ROLES. Raises PermissionDenied, InvalidOperator."""
+    _check_role(role)
+
+    def change(user: User) -> None:
+        user.is_superuser = user.is_staff = role == ADMINISTRATOR
+        _give(user, role)
+
+    _change(actor, "operator role", name, change, {"role": role})
 
 
 def set_disabled(actor: Actor, name: str, disabled: bool) -> None:
@@ -84,7 +99,14 @@ def set_password(actor: Actor, name: str, password: str) -> None:
 
 
 def update(
-    actor: Actor, name: str, *, password: str | None = None, disabled: bool | None = None, rights: Collection[str] | None = None, superuser: bool = False
+    actor: Actor,
+    name: str,
+    *,
+    password: str | None = None,
+    disabled: bool | None = None,
+    rights: Collection[str] | None = None,
+    superuser: bool = False,
+    role: str | None = None,
 ) -> None:
     """What is not None, all of it or nothing; `superuser` goes with `rights`. Raises PermissionDenied, InvalidOperator."""
     require(actor, MANAGE_OPERATOR, "operator update", name[:NAME_CHARACTERS_MAX])  # before the transaction: a refusal's row in the audit stays
@@ -95,6 +117,8 @@ def update(
             set_disabled(actor, name, disabled)
         if rights is not None:
             set_rights(actor, name, rights, superuser=superuser)
+        if role is not None:
+            set_role(actor, name, role)
 
 
 def change_own_password(actor: Actor, old: str, new: str) -> User:
@@ -128,6 +152,19 @@ def _change(actor: Actor, what: str, name: str, change: Callable[[User], None], 
             raise InvalidOperator(f"{name} is the only superuser: without one nobody could make another.")
         user.save()
         record(actor.name, actor.origin, what, name, told)
+
+
+def _check_role(role: str) -> None:
+    if role not in ROLES:
+        raise InvalidOperator(f"The role must be one of {', '.join(ROLES)}.")
+
+
+def _give(user: User, role: str) -> None:
+    """An administrator is one whatever row he has; when he is none any more it is as if he never had one."""
+    if role in GIVEN_ROLES and role != VIEWER:
+        OperatorRole.objects.update_or_create(user=user, defaults={"role": role})
+    else:
+        OperatorRole.objects.filter(user=user).delete()
 
 
 def _told(rights: Collection[str], superuser: bool) -> dict[str, object]:

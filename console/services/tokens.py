@@ -2,6 +2,7 @@
 
 import hashlib
 import secrets
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 
@@ -11,7 +12,7 @@ from django.db.models import Q
 from django.utils import timezone
 
 from console.models import ApiToken
-from console.permissions import MANAGE_OPERATOR
+from console.permissions import MANAGE_OPERATOR, VERBS, invalid_pattern, may
 
 from . import login
 from .audit import Actor, record
@@ -24,6 +25,8 @@ NAME_CHARACTERS_MAX = 100
 DAYS, DAYS_MAX = 90, 366
 OWN_MAX = 100
 """Tokens of one operator."""
+PATTERNS_MAX = 20
+"""Of one token: its row is read by each call."""
 USE_SECONDS = 60
 """The time of the last use is written at most so often."""
 GUESSES = "an API token"
@@ -49,8 +52,11 @@ class Made:
     """Shown once: it is kept nowhere."""
 
 
-def create(actor: Actor, name: str, scope: str, days: int = DAYS, *, by_token: bool = False) -> Made:
-    """A token of the actor's own. Who came by a token makes none: it would outlive the first. Raises PermissionDenied, InvalidToken."""
+def create(
+    actor: Actor, name: str, scope: str, days: int = DAYS, *, verbs: Sequence[str] = (), patterns: Sequence[str] = (), by_token: bool = False
+) -> Made:
+    """A token of the actor's own, for these verbs and destinations at most; none named: for all that he may, also what is of the whole broker.
+    Who came by a token makes none: it would outlive the first. Raises PermissionDenied, InvalidToken."""
     if by_token or actor.read_only or not actor.user.is_authenticated:
         record(actor.name, actor.origin, "token create", name[:NAME_CHARACTERS_MAX], result={"refused": "a token makes no tokens"})
         raise PermissionDenied("Tokens are made by who has logged in, not by another token.")
@@ -60,6 +66,14 @@ def create(actor: Actor, name: str, scope: str, days: int = DAYS, *, by_token: b
         raise InvalidToken(f"The scope must be one of {', '.join(ApiToken.SCOPES)}.")
     if not 0 < days <= DAYS_MAX:
         raise InvalidToken(f"A token lasts 1 to {DAYS_MAX} days.")
+    if not set(verbs) <= set(VERBS):
+        raise InvalidToken(f"The verbs must be of {', '.join(VERBS)}.")
+    if len(patterns) > PATTERNS_MAX:
+        raise InvalidToken(f"A token has at most {PATTERNS_MAX} patterns.")
+    for pattern in patterns:
+        if problem := invalid_pattern(pattern):
+            raise InvalidToken(f"The pattern {pattern[:80]} is not valid: {problem}.")
+    limits = {"verbs": [verb for verb in VERBS if verb in verbs], "patterns": list(dict.fromkeys(patterns))}
     token = PREFIX + secrets.token_urlsafe(32)
     now = timezone.now()
     if ApiToken.objects.filter(owner=actor.user).count() >= OWN_MAX:
@@ -67,9 +81,9 @@ def create(actor: Actor, name: str, scope: str, days: int = DAYS, *, by_token: b
     try:
         with transaction.atomic():
             made = ApiToken.objects.create(
-                owner=actor.user, name=name, digest=_digest(token), scope=scope, created_at=now, expires_at=now + timedelta(days=days)
+                owner=actor.user, name=name, digest=_digest(token), scope=scope, created_at=now, expires_at=now + timedelta(days=days), **limits
             )
-            record(actor.name, actor.origin, "token create", name, {"scope": scope, "days": days})
+            record(actor.name, actor.origin, "token create", name, {"scope": scope, "days": days, **limits})
     except IntegrityError as error:
         raise TokenExists(f"You have a token {name} already.") from error
     return Made(made.pk, token)
@@ -77,7 +91,7 @@ def create(actor: Actor, name: str, scope: str, days: int = DAYS, *, by_token: b
 
 def revoke(actor: Actor, number: int) -> None:
     """One's own; a superuser anybody's. Raises PermissionDenied, InvalidToken."""
-    everybody = actor.user.has_perm(MANAGE_OPERATOR)
+    everybody = may(actor, MANAGE_OPERATOR)
     mine = Q() if everybody else Q(owner=actor.user)
     token = ApiToken.objects.select_related("owner").filter(mine, pk=number).first()
     if actor.read_only:

@@ -10,6 +10,7 @@ from django.contrib.auth.models import Permission, User
 from django.test import Client
 
 from console.api.state import document
+from console.models import Grant, OperatorRole
 from console.services import tokens
 from console.services.audit import Actor
 
@@ -62,14 +63,20 @@ def _plain(part: Any) -> Any:
     return {"anyOf": [plain, {"type": "null"}]} if part.get("nullable") is True else plain
 
 
-def person(name: str, *rights: str) -> User:
+def person(name: str, *rights: str, role: str = "viewer") -> User:
     user = User.objects.create_user(name, password="long enough 17")
     user.user_permissions.set(Permission.objects.filter(codename__in=rights))
+    if role != "viewer":
+        OperatorRole.objects.create(user=user, role=role)
     return user
 
 
-def token(user: User, scope: str = "write", name: str = "ci") -> str:
-    return tokens.create(Actor(user), name, scope).token
+def granted(user: User, pattern: str, *verbs: str) -> None:
+    Grant.objects.create(user=user, pattern=pattern, verbs=list(verbs))
+
+
+def token(user: User, scope: str = "write", name: str = "ci", **limits: list[str]) -> str:
+    return tokens.create(Actor(user), name, scope, **limits).token
 
 
 def bearer(text: str) -> Client:

@@ -48,6 +48,8 @@ def migrated(server: Server) -> Iterator[str]:
     settings.BROKER = replace(settings.BROKER, database_url=f"postgresql://postgres@/console?host={server.sockets}")
     settings.ADMIN_USER, settings.ADMIN_PASSWORD = OPERATOR, PASSWORD
     call_command("migrate", interactive=False, verbosity=0)
+    with connection.cursor() as cursor:
+        cursor.execute("CREATE TABLE at_first AS SELECT role, pattern, verbs FROM console_grant ORDER BY id")
     yield server.dsn("console")
     connection.close()
 
@@ -64,6 +66,8 @@ def database(migrated: str) -> Iterator[str]:
                         surety.node_status, surety.administered, surety.foreign_link, surety.alias, surety.policy, surety.prepared,
                         console_loginattempt, console_apitoken, console_idempotentcall, django_session RESTART IDENTITY;
                DELETE FROM surety.account WHERE name <> 'guest'; DELETE FROM auth_user_user_permissions;
+               TRUNCATE console_operatorrole, console_grant RESTART IDENTITY;
+               INSERT INTO console_grant (role, pattern, verbs) SELECT * FROM at_first;
                DELETE FROM auth_user WHERE username <> %s;
                UPDATE surety.lease SET epoch = 0, holder_pid = NULL, node = NULL, acquired_at = NULL, heartbeat_at = NULL""",
             [OPERATOR],

@@ -9,14 +9,16 @@ from django.test import Client, override_settings
 from console.api.state import document
 from console.models import ApiToken
 from tests.console import facts
-from tests.console.api import ROOT, bearer, call, person, token
+from tests.console.api import ROOT, bearer, call, granted, person, token
 
-MANAGE, DISCARD, ACCOUNT, SUPERUSER, ANYBODY = "manage_destination", "discard_message", "manage_account", "superuser", ""
+MANAGE, DISCARD, ACCOUNT, RESOLVE = RIGHTS = "manage_destination", "discard_message", "manage_account", "resolve_transactions"
+SUPERUSER, ANYBODY, LOOKERS = "superuser", "", "who sees every destination"
 READS = {
-    "whoami": ANYBODY, "node": ANYBODY, "health": ANYBODY, "totals": ANYBODY, "audit": ANYBODY, "problems": ANYBODY, "schema/": ANYBODY,
-    "requests/1": ANYBODY, "destinations": ANYBODY, "destinations/1": ANYBODY, "policies": ANYBODY, "policies/queue/a": ANYBODY, "aliases": ANYBODY,
-    "aliases/queue/a": ANYBODY, "objects": ANYBODY, "objects/a": ANYBODY, "links": ANYBODY, "links/a": ANYBODY, "subscriptions": ANYBODY, "branches": ANYBODY,
-    "branches/1": ANYBODY, "accounts": ANYBODY, "accounts/guest": ANYBODY, "operators": SUPERUSER, "operators/olga": SUPERUSER, "tokens": ANYBODY,
+    "whoami": ANYBODY, "node": ANYBODY, "health": ANYBODY, "totals": LOOKERS, "audit": LOOKERS, "problems": ANYBODY, "schema/": ANYBODY,
+    "requests/1": ANYBODY, "destinations": ANYBODY, "destinations/1": ANYBODY, "policies": LOOKERS, "policies/queue/a": LOOKERS, "aliases": LOOKERS,
+    "aliases/queue/a": LOOKERS, "objects": LOOKERS, "objects/a": LOOKERS, "links": LOOKERS, "links/a": LOOKERS, "subscriptions": ANYBODY,
+    "branches": LOOKERS, "branches/1": LOOKERS, "accounts": LOOKERS, "accounts/guest": LOOKERS, "operators": SUPERUSER, "operators/olga": SUPERUSER,
+    "grants": SUPERUSER, "grants/1": SUPERUSER, "tokens": ANYBODY,
 }  # fmt: skip
 SETTINGS = {"settings": {"max_messages": 5}}
 WRITES = [
@@ -39,20 +41,22 @@ WRITES = [
     ("POST", "links", {"name": "b", "attributes": {"host": "far.example"}}, MANAGE),
     ("PUT", "links/a", {"attributes": {"host": "far.example"}}, MANAGE),
     ("DELETE", "links/a", None, MANAGE),
-    ("POST", "branches/1/commit", None, DISCARD),
-    ("POST", "branches/1/rollback", None, DISCARD),
-    ("POST", "branches/1/forget", None, DISCARD),
+    ("POST", "branches/1/commit", None, RESOLVE),
+    ("POST", "branches/1/rollback", None, RESOLVE),
+    ("POST", "branches/1/forget", None, RESOLVE),
     ("POST", "accounts", {"name": "shop", "password": "long enough"}, ACCOUNT),
     ("PATCH", "accounts/guest", {"disabled": True}, ACCOUNT),
     ("DELETE", "accounts/a", None, ACCOUNT),
     ("POST", "operators", {"name": "otto", "password": "long enough 17"}, SUPERUSER),
     ("PATCH", "operators/vera", {"disabled": False}, SUPERUSER),
+    ("POST", "grants", {"role": "viewer", "pattern": "queue/a", "verbs": ["send"]}, SUPERUSER),
+    ("PATCH", "grants/1", {"verbs": ["metrics"]}, SUPERUSER),
+    ("DELETE", "grants/2", None, SUPERUSER),
 ]
 OWN = {("POST", "/api/v1/tokens"), ("DELETE", "/api/v1/tokens/{number}")}
 """Whoever has logged in has tokens of his own: test_api_calls.py."""
 OPEN_TO_READ_TOKENS = "dry_run=true"
-RIGHTS = (MANAGE, DISCARD, ACCOUNT)
-TABLES = ("surety.account", "auth_user", "surety.administered", "surety.foreign_link", "surety.control_request", "auth_user_user_permissions")
+TABLES = ("surety.account", "auth_user", "surety.administered", "surety.foreign_link", "surety.control_request", "auth_user_user_permissions", "console_grant")
 
 
 @pytest.fixture
@@ -85,7 +89,7 @@ def _template(path):
     first, _, rest = path.partition("?")[0].partition("/")
     if not rest:
         return ROOT + path.partition("?")[0]
-    if first in ("destinations", "branches", "requests"):
+    if first in ("destinations", "branches", "requests", "grants"):
         _, slash, verb = rest.partition("/")
         return f"{ROOT}{first}/{{number}}{slash}{verb if first == 'destinations' else '{verb}' if verb else ''}"
     return f"{ROOT}{first}/{{name}}"
@@ -96,7 +100,7 @@ def test_reading(path, things, viewer):
     for stranger in (Client(), bearer("surety_wrong")):
         assert call(stranger, "GET", path).status_code == 401
     vera, olga = User.objects.get(username="vera"), User.objects.get(username="olga")
-    expected = 200 if READS[path] == ANYBODY else 403
+    expected = 403 if READS[path] == SUPERUSER else 200
     for client in (viewer, bearer(token(vera)), bearer(token(vera, "read", "r"))):
         assert call(client, "GET", path).status_code == expected
     for client in (_session(olga), bearer(token(olga)), bearer(token(olga, "read", "r"))):
@@ -130,11 +134,41 @@ def test_who_has_the_right_does_it(by, method, path, body, needs, things, viewer
     assert response.status_code in (200, 201, 202), response.document
 
 
+@pytest.mark.parametrize("path", READS)
+def test_who_is_restricted_sees_nothing_of_others(path, things):
+    expected = {ANYBODY: 200, LOOKERS: 403, SUPERUSER: 403}[READS[path]]
+    for client in (_session(restricted := person("rita", role="restricted")), bearer(token(restricted))):
+        response = call(client, "GET", path)
+        if path in ("destinations/1", "requests/1"):
+            expected = 404
+        assert response.status_code == expected
+        if path in ("destinations", "subscriptions"):
+            assert response.document["items"] == []
+
+
+@pytest.mark.parametrize(("method", "path", "body", "needs"), WRITES)
+def test_who_is_restricted_does_nothing_that_is_not_granted_to_him(method, path, body, needs, things, viewer):
+    before = _state(things)
+    restricted = person("rita", role="restricted")
+    assert call(_session(restricted), method, path, body).status_code in (403, 404)
+    assert _state(things)[0] == before[0]
+    assert _state(things)[2:] == before[2:]
+
+
+@pytest.mark.parametrize(("method", "path", "body", "needs"), [each for each in WRITES if each[3] in (MANAGE, DISCARD) and "destinations" in each[1]])
+def test_a_verb_of_the_destination_is_as_good_as_the_right_to_all(method, path, body, needs, things):
+    verbs = ["metrics", "manage" if needs == MANAGE else "purge"]
+    able = person("able", role="restricted")
+    for address in ("queue/orders", "queue/new"):
+        granted(able, address, *verbs)
+    assert call(_session(able), method, path, body).status_code in (200, 201, 202)
+
+
 def test_no_right_opens_the_calls_of_another(things):
-    """A person with two of the three rights is refused what needs the third, whichever two they are."""
-    for held in itertools.combinations(RIGHTS, 2):
+    """A person with all rights but one is refused what needs that, whichever they are."""
+    for held in itertools.combinations(RIGHTS, len(RIGHTS) - 1):
         client = bearer(token(person(".".join(held), *held)))
         for method, path, body, needs in WRITES:
             if needs not in held and needs != ANYBODY:
                 assert call(client, method, path, body).status_code == 403
-    assert ApiToken.objects.count() == 3
+    assert ApiToken.objects.count() == len(RIGHTS)

@@ -96,7 +96,7 @@ def test_every_step_is_recorded_without_a_password(olga, otto, database):
     operators.set_disabled(olga, "otto", True)
     operators.set_disabled(olga, "otto", False)
     assert _audit(database) == [
-        (OPERATOR, "operator create", "otto", {"superuser": False, "rights": "manage_account"}, None),
+        (OPERATOR, "operator create", "otto", {"superuser": False, "rights": "manage_account", "role": "viewer"}, None),
         (OPERATOR, "operator rights", "otto", {"superuser": False, "rights": "discard_message, manage_destination"}, None),
         (OPERATOR, "operator password", "otto", {}, None),
         (OPERATOR, "operator disable", "otto", {}, None),
