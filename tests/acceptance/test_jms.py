@@ -1,40 +1,26 @@
-"""Apache Qpid JMS, a JMS client that nobody here wrote, from Maven Central: its jars have pinned versions and checksums."""
+"""Apache Qpid JMS against the whole service: what a JMS application does, as `jms/Scenarios.java` has it."""
 
 from __future__ import annotations
 
 import re
-import shutil
 import subprocess
 import uuid
-from pathlib import Path
 
 import pytest
 
-from tests.support import maven
+from tests.support import jms
+from tests.support.jms import FOLDER, SECONDS_MAX
 from tests.support.service import Service
 
-FOLDER = Path(__file__).with_name("jms")
-JARS = FOLDER / "lib"
-CLASSES = FOLDER / "classes"
-SECONDS_MAX = 300
-SCENARIOS = re.findall(r"^    void (\w+)\(\) throws", (FOLDER / "Scenarios.java").read_text(), re.MULTILINE)
+SOURCE = FOLDER / "Scenarios.java"
+SCENARIOS = re.findall(r"^    void (\w+)\(\) throws", SOURCE.read_text(), re.MULTILINE)
 
 
 @pytest.fixture(scope="module")
 def class_path() -> str:
-    """The jars, fetched when they are first used, and the scenarios, compiled anew."""
-    for program in ("java", "javac"):
-        if shutil.which(program) is None:
-            pytest.skip(f"{program} is not installed, so no JMS client is tried (Debian: default-jdk-headless)")
-    if not maven.is_installed():
-        pytest.skip(maven.NOT_INSTALLED)
-    maven.fetch(dict(line.split() for line in (FOLDER / "jars.txt").read_text().splitlines()), JARS)
-    path = f"{JARS}/*"
-    done = subprocess.run(
-        ["javac", "-Xlint:all", "-cp", path, "-d", str(CLASSES), str(FOLDER / "Scenarios.java")], capture_output=True, text=True, timeout=SECONDS_MAX
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr
-    return f"{path}:{CLASSES}"
+    if problem := jms.missing():
+        pytest.skip(problem)
+    return jms.compiled(SOURCE, FOLDER / "classes")
 
 
 @pytest.fixture(scope="module")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import statistics
 from collections.abc import Callable
 
+from tests.bench.amqp import amqp
 from tests.bench.client import client
 from tests.bench.comparison import compare
 from tests.bench.dawdlers import dawdlers
@@ -130,6 +131,7 @@ CASES: dict[str, Callable[[Bench], list[Row]]] = {
     "priorities": priorities,
     "selective": selective,
     "client": client,
+    "amqp": amqp,
     "deep": deep,
     "many": many,
     "endurance": lambda bench: endurance(bench, "plain"),

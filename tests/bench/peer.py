@@ -36,17 +36,17 @@ def version() -> str:
 
 
 class RabbitMQ:
-    """A context manager: entered, it speaks STOMP on `stomp_port`."""
+    """A context manager: entered, it speaks STOMP on `stomp_port`, AMQP on `amqp_port`."""
 
     name, kind = "RabbitMQ", "rabbitmq"
 
     def __init__(self) -> None:
         self.folder = Path(tempfile.mkdtemp(prefix="surety-peer-"))
-        self.stomp_port, amqp, distribution, epmd = free_ports(4)
+        self.stomp_port, self.amqp_port, distribution, epmd = free_ports(4)
         self._epmd_port, self._processes, self._beam = epmd, [], 0
-        (self.folder / "enabled_plugins").write_text("[rabbitmq_stomp].\n")
+        (self.folder / "enabled_plugins").write_text("[rabbitmq_stomp,rabbitmq_amqp1_0].\n")
         (self.folder / "rabbitmq.conf").write_text(
-            f"listeners.tcp.1 = 127.0.0.1:{amqp}\nstomp.listeners.tcp.1 = 127.0.0.1:{self.stomp_port}\ndisk_free_limit.absolute = 100MB\n"
+            f"listeners.tcp.1 = 127.0.0.1:{self.amqp_port}\nstomp.listeners.tcp.1 = 127.0.0.1:{self.stomp_port}\ndisk_free_limit.absolute = 100MB\n"
         )
         (self.folder / ".erlang.cookie").write_text(secrets.token_hex(16))
         (self.folder / ".erlang.cookie").chmod(0o400)
@@ -54,7 +54,7 @@ class RabbitMQ:
             "HOME": str(self.folder),
             "ERL_EPMD_PORT": str(epmd), "ERL_EPMD_ADDRESS": "127.0.0.1",
             "RABBITMQ_NODENAME": f"surety-peer-{os.getpid()}@localhost",
-            "RABBITMQ_NODE_IP_ADDRESS": "127.0.0.1", "RABBITMQ_NODE_PORT": str(amqp), "RABBITMQ_DIST_PORT": str(distribution),
+            "RABBITMQ_NODE_IP_ADDRESS": "127.0.0.1", "RABBITMQ_NODE_PORT": str(self.amqp_port), "RABBITMQ_DIST_PORT": str(distribution),
             "RABBITMQ_CONF_ENV_FILE": str(self.folder / "none"), "RABBITMQ_CONFIG_FILE": str(self.folder / "rabbitmq.conf"),
             "RABBITMQ_MNESIA_BASE": str(self.folder / "mnesia"), "RABBITMQ_LOG_BASE": str(self.folder / "log"),
             "RABBITMQ_ENABLED_PLUGINS_FILE": str(self.folder / "enabled_plugins"), "RABBITMQ_PID_FILE": str(self.folder / "pid"),
