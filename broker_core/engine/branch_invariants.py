@@ -11,7 +11,7 @@ from .shard import Shard
 def check_transactions(shard: Shard) -> None:
     """Octets are counted once, and every branch is where its state says."""
     transactions = {each: None for peer in shard.peers.values() for each in (*peer.transactions.values(), *peer.branches.values())}
-    transacted = sum(transaction.octets for transaction in transactions)
+    transacted = sum(transaction.transacted for transaction in transactions)
     assert shard.transacted == transacted, f"transactions are said to hold {shard.transacted} octets, they hold {transacted}"
     known = shard.branches.known
     for peer in shard.peers.values():

@@ -186,7 +186,7 @@ def loaded(shard: Shard, command: PageLoaded) -> None:
     browser, read, browsing.reader, browsing.read = browsing.reader, browsing.read, None, None
     assert browser is not None and read is not None
     if browser.doing is Doing.PAGE:
-        octets = sum([message.size for message in command.messages])
+        octets = sum([message.weight for message in command.messages])
         shard.memory += octets - browser.octets
         browser.page, browser.octets = command, octets
         browser.walk.at = read.upto + 1 if command.complete else command.messages[-1].position + 1

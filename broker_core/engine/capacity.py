@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from .accounting import discard_body
 from .commands import SEND_OCTETS, Send
 from .effects import Confirmed, Refused
-from .message import STORED, Message, StoredBody
+from .message import STORED, Message
 from .refusal import Refusal
 from .settings import FLOW_CONTROL, REJECT_NEWEST, REMOVING, UNLIMITED
 
@@ -257,9 +257,8 @@ def may_be_removed(shard: Shard, destination: Destination) -> None:
 
 # -- waiting --------------------------------------------------------------------------------------------------------------------------
 def octets_of(send: Send) -> int:
-    """Of memory, while it waits: a large body is in the store."""
-    message = send.message
-    return SEND_OCTETS + (len(message.header.octets) if message.body.__class__ is StoredBody else message.size)
+    """Of memory, while it waits."""
+    return SEND_OCTETS + send.message.weight
 
 
 def waiter(shard: Shard, what: Send | Withheld) -> Peer:

@@ -149,19 +149,19 @@ def _copy(shard: Shard, cursor: Cursor, message: Message, outcome: Outcome, comm
         return None
     target = _dead_queue(shard, origin)
     header = _dead_header(shard, origin.address, message, REASONS[outcome], comment, cut=cut)
-    copy = Message(header, None, len(header.octets) if cut else message.size)
+    size = len(header.octets) if cut else message.size
     if cursor.stored:
+        copy = Message(header, None, size)
         place(shard, target, copy, copied=True)
         segment = shard.segments.holding((origin.number, cursor.index), message.position)
         shard.batch.copies.append(Copy(segment, (origin.number, cursor.index, message.position), copy, cut))
     else:
-        copy.body = body
         if cut:
-            copy.body = b""
+            body = b""
             discard_body(shard, message)
-        elif body.__class__ is StoredBody and copy.header.lane < VOLATILE and not hand_over(shard, body):
-            copy.header = copy.header.unstored()
-        place(shard, target, copy)
+        elif body.__class__ is StoredBody and header.lane < VOLATILE and not hand_over(shard, body):
+            header = header.unstored()
+        place(shard, target, Message(header, body, size))
     if target.capacity is not None:
         entered(shard, target)
     return target

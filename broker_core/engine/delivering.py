@@ -88,10 +88,9 @@ def _take(shard: Shard, link: Link, cursor: Cursor, count: int) -> list[Message]
             if gone and message.position in gone:
                 del gone[message.position]
                 cursor.stale -= 1
-                freed += message.size
+                freed += message.weight
                 continue
-        size = message.size
-        freed += size
+        freed += message.weight
         if message.header is not header:  # neighbours share it, mostly
             header = message.header
             expiration = header.expiration
@@ -103,7 +102,7 @@ def _take(shard: Shard, link: Link, cursor: Cursor, count: int) -> list[Message]
                 break
             continue
         messages.append(message)
-        octets += size
+        octets += message.size
         count -= 1
     cursor.octets -= freed
     shard.memory -= freed

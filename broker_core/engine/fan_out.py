@@ -66,10 +66,10 @@ class FanOut:
 
     def add(self, shard: Shard, lane: Lane, groups: list[Group], message: Message) -> None:
         if lane.index < VOLATILE:
-            self.cut = self.cut or shard.memory + message.size > shard.limits.memory_octets
+            self.cut = self.cut or shard.memory + message.weight > shard.limits.memory_octets
             if not self.cut:
-                self.octets += message.size
-                shard.memory += message.size
+                self.octets += message.weight
+                shard.memory += message.weight
         if not self.cut:
             self._entries.append((lane, groups, message))
 
@@ -117,8 +117,8 @@ class FanOut:
 
     def _let_go(self, shard: Shard, lane: Lane, message: Message) -> None:
         if lane.index < VOLATILE:
-            self.octets -= message.size
-            shard.memory -= message.size
+            self.octets -= message.weight
+            shard.memory -= message.weight
         if message.holders > 1 or message.position < shard.batch.firsts.get(lane, BEYOND):  # else nobody took it, and its row is still to be written
             let_go(message)
 
@@ -174,12 +174,12 @@ def give(shard: Shard, subscription: Subscription, work: Work) -> None:
             return  # what it gets of one producer and mode may lie in two lanes: it must not get later ones from the other
         if progress.is_settled(position) or position in cursor.gone:
             pass  # it has expired
-        elif has_room(shard, cursor, message.size):
+        elif has_room(shard, cursor, message):
             if message.header.group is not None:
                 subscription.meet_groups()
             cursor.ready.append(message)
-            cursor.octets += message.size
-            shard.memory += message.size
+            cursor.octets += message.weight
+            shard.memory += message.weight
             message.holders += 1
         elif cursor.stored or message.header.reliability != Reliability.BEST_EFFORT:
             if subscription.durable:

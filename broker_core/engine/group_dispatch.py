@@ -208,6 +208,6 @@ def _remove(shard: Shard, place: Place, message: Message) -> None:
         del place.returned[heappop(place.lowest)]
     else:
         place.ready.popleft()
-    free(shard, place, message.size)
+    free(shard, place, message.weight)
     if place.stale:
         forget_stale(shard, place)

@@ -7,7 +7,7 @@ from .cursor import Cursor
 from .eligibility import is_eligible
 from .link import Link
 from .link_invariants import lane_name, may_receive
-from .message import Message
+from .message import Message, weight_of
 from .owners import BUCKETS, bucket_of
 from .properties import Properties, takes
 from .selection import Selection
@@ -46,7 +46,7 @@ def _check_aside(subscription: Subscription) -> None:
     for cursor in subscription.order:
         queued = [position for lanes in owners.queues.values() for position in lanes.get(cursor, ()) if position in cursor.aside]
         assert sorted(queued) == sorted(cursor.aside), f"of {lane_name(cursor)} {sorted(cursor.aside)} are set aside, queued are {queued}"
-        octets = sum(message.size for message in cursor.aside.values())
+        octets = sum(weight_of(message) for message in cursor.aside.values())
         assert cursor.aside_octets == octets, f"{lane_name(cursor)} is said to have set aside {cursor.aside_octets} octets, it is {octets}"
     for link, lanes in owners.queues.items():
         assert subscription.links.get(link.number) is link, f"messages are set aside for link {link.number}, which is gone"
@@ -80,7 +80,7 @@ def waits_for_owner(shard: Shard, cursor: Cursor, message: Message) -> bool:
     """Its owner has no room, and nothing more can be set aside in its lane."""
     limits = shard.limits
     aside = len(cursor.aside)
-    full = aside >= limits.window_rows or (aside > 0 and cursor.aside_octets + message.size > limits.window_octets)
+    full = aside >= limits.window_rows or (aside > 0 and cursor.aside_octets + message.weight > limits.window_octets)
     full = full and message.position not in cursor.returned
     owner = _owner_of(shard, cursor.subscription, message)
     return full and owner is not None and not may_receive(shard, owner)

@@ -62,8 +62,8 @@ def disown(shard: Shard, subscription: Subscription, link: Link) -> None:
         for position in positions:
             message = cursor.aside.pop(position, None)
             if message is not None:
-                cursor.aside_octets -= message.size
-                free(shard, cursor, message.size)
+                cursor.aside_octets -= message.weight
+                free(shard, cursor, message.weight)
                 put_back_in_turn(shard, cursor, message)
     shard.mark(subscription)
     if not subscription.links and not subscription.depth:
@@ -90,7 +90,7 @@ def may_set_aside(shard: Shard, cursor: Cursor, message: Message, owner: Link, r
     limits = shard.limits
     if message.position in cursor.returned:  # it is in memory anyway, and the lane must not wait for it
         return True
-    if len(cursor.aside) < limits.window_rows and (not cursor.aside or cursor.aside_octets + message.size <= limits.window_octets):
+    if len(cursor.aside) < limits.window_rows and (not cursor.aside or cursor.aside_octets + message.weight <= limits.window_octets):
         return True
     owners = owner.subscription.owners
     assert owners is not None
@@ -103,9 +103,9 @@ def set_aside(shard: Shard, cursor: Cursor, message: Message, owner: Link) -> No
     assert owners is not None
     position = message.position
     cursor.aside[position] = message
-    cursor.aside_octets += message.size
-    cursor.octets += message.size
-    shard.memory += message.size
+    cursor.aside_octets += message.weight
+    cursor.octets += message.weight
+    shard.memory += message.weight
     positions = owners.queues.setdefault(owner, {}).setdefault(cursor, [])
     heappush(positions, position)
     if len(positions) > 2 * len(cursor.aside) + SLACK:  # many have expired while the owner had no room
@@ -142,8 +142,8 @@ def first_aside(link: Link, cursor: Cursor) -> Message | None:
 def take_aside(shard: Shard, link: Link, cursor: Cursor, message: Message) -> None:
     """The first one."""
     del cursor.aside[message.position]
-    cursor.aside_octets -= message.size
-    free(shard, cursor, message.size)
+    cursor.aside_octets -= message.weight
+    free(shard, cursor, message.weight)
     _forget_first(link, cursor)
 
 

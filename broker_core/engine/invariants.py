@@ -17,7 +17,7 @@ from .engine import Engine
 from .fan_out import Reminder
 from .group_invariants import check_groups
 from .link_invariants import check_browsers, check_links, check_peers, lane_name
-from .message import VOLATILE, Message
+from .message import VOLATILE, Message, weight_of
 from .paging import Shares
 from .progress import BLOCK, Progress
 from .reads import PageWanted
@@ -120,7 +120,7 @@ def _check_places(cursor: Cursor) -> dict[int, Message]:
     lost += [position for position in cursor.gone if not progress.is_settled(position) and position not in places]
     assert not lost, f"unsettled positions {lost} of {name} are nowhere"
     _check_gone(cursor)
-    octets = sum(message.size for message in [*cursor.ready, *cursor.returned.values(), *cursor.aside.values()])
+    octets = sum(weight_of(message) for message in [*cursor.ready, *cursor.returned.values(), *cursor.aside.values()])
     assert cursor.octets == octets, f"{name} is said to hold {cursor.octets} octets, it holds {octets}"
     assert not cursor.accepted, f"acknowledgements of {name} were left behind: {cursor.accepted}"
     assert not [p for p in cursor.failures if progress.is_settled(p)], f"{name} remembers failures of settled messages"

@@ -27,8 +27,8 @@ def keep(shard: Shard, lane: Lane, message: Message, *, room: bool) -> bool:
         shard.keeping[lane] = None
         lane.kept[position] = message
         lane.kept_end = position + 1
-        lane.kept_octets += message.size
-        shard.memory += message.size
+        lane.kept_octets += message.weight
+        shard.memory += message.weight
     elif message.header.reliability == Reliability.BEST_EFFORT:
         return False
     else:
@@ -70,8 +70,8 @@ def _take(shard: Shard, cursor: Cursor) -> bool:
             ready.append(message)
             if message.header.group is not None:
                 cursor.subscription.meet_groups()
-            cursor.octets += message.size
-            shard.memory += message.size
+            cursor.octets += message.weight
+            shard.memory += message.weight
         position += 1
     cursor.loaded = position
     cursor.forget_passed()
@@ -115,5 +115,5 @@ def release(shard: Shard, lane: Lane, positions: list[int]) -> None:
     for position in positions:
         message = lane.kept.pop(position, None)
         if message is not None:
-            lane.kept_octets -= message.size
-            shard.memory -= message.size
+            lane.kept_octets -= message.weight
+            shard.memory -= message.weight

@@ -17,7 +17,7 @@ class Limits:
     """Messages of one lane kept in memory ahead of their delivery."""
     window_octets: int = 8 << 20
     memory_octets: int = 128 << 20
-    """All bodies in memory together; beyond it stored messages stay on disk and volatile ones spill."""
+    """All messages in memory together, by their weight; beyond it stored ones stay on disk and volatile ones spill."""
     link_octets: int = 16 << 20
     """Outstanding on one link beside its credit; at least one message (R16)."""
     link_unsettled: int = 65_535

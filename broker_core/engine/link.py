@@ -87,7 +87,7 @@ class Peer:
 class Transaction:
     """What a peer has asked for under one name, to be done at its commit."""
 
-    __slots__ = ("ends_at", "octets", "refusal", "sends", "settled", "settles")
+    __slots__ = ("ends_at", "octets", "refusal", "sends", "settled", "settles", "transacted")
 
     def __init__(self, ends_at: int) -> None:
         self.ends_at = ends_at
@@ -97,6 +97,8 @@ class Transaction:
         self.sends: list[Send] = []
         self.octets = 0
         """Of the sends."""
+        self.transacted = 0
+        """Those of them that are in memory."""
         self.settles: list[tuple[Subscription, Outcome, list[Message]]] = []
         self.settled = 0
         """Messages in `settles`."""

@@ -10,11 +10,15 @@ VOLATILE_SHARE = 0.75
 """Of the memory for bodies; the rest stays free for pages, so that a flood of volatile messages does not slow stored ones."""
 
 
+SMALL = 64
+"""While memory is short a page is so many times smaller: what one lane may have even then."""
+
+
 class MemoryLevel(IntEnum):
     GREEN = 0
     """Whatever comes is kept at hand, as far as windows allow."""
     YELLOW = 1
-    """Volatile messages that come go to disk, and best effort is dropped (placing.py)."""
+    """Volatile messages that come and that nobody waits for go to disk, and best effort is dropped (placing.py)."""
     ORANGE = 2
     """There is room for less than a page: pages are small, and what idle consumers have ahead is forgotten (paging.py)."""
     RED = 3

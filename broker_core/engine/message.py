@@ -17,6 +17,9 @@ VOLATILE = PRIORITIES
 
 LANES = 2 * PRIORITIES
 
+APART_OCTETS = 256
+"""What a message takes in memory beside its header section if its body is in the store: about so much for the objects that name it."""
+
 BEYOND = 1 << 62
 """Whatever position there is lies below."""
 
@@ -111,16 +114,24 @@ class StoredBody:
     """Octets."""
 
 
+def weight_of(message: Message) -> int:
+    """Octets that it takes in memory as long as it waits there; what memory limits count."""
+    return APART_OCTETS + len(message.header.octets) if message.body.__class__ is StoredBody else message.size
+
+
 class Message:
     """One message. A producer's protocol machine fills the first three; the engine fills the rest when the message becomes visible."""
 
-    __slots__ = ("accepted_at", "body", "destination", "failures", "header", "holders", "position", "redelivered", "sequence", "size")
+    __slots__ = ("accepted_at", "body", "destination", "failures", "header", "holders", "position", "redelivered", "sequence", "size", "weight")
 
     header: Header
     body: bytes | StoredBody | None
     """None: the body is in the store only and must be read before it can leave."""
     size: int
     """Octets of header section and body together; what byte limits count."""
+    weight: int
+    """Its `weight_of`. It changes only in `keep_apart` and `fill`, which are for messages that wait nowhere yet: what was counted when it came is what is
+    given back when it goes."""
     destination: int
     """The destination's number."""
     sequence: int
@@ -139,9 +150,19 @@ class Message:
         self.header = header
         self.body = body
         self.size = size
+        self.weight = size if body.__class__ is not StoredBody else APART_OCTETS + len(header.octets)
         self.redelivered = False
         self.failures = 0
         self.holders = 1
+
+    def keep_apart(self, body: int) -> None:
+        """Its large body has been written to the store, under this number."""
+        self.body = StoredBody(body, self.size - len(self.header.octets))
+        self.weight = weight_of(self)
+
+    def fill(self, row: Message) -> None:
+        """Its body was read again."""
+        self.body, self.weight = row.body, row.weight
 
     def again(self) -> Message:
         """The same message for one subscription alone: what befalls it there must not show in others', nor in a frame not written yet."""

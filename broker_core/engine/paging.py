@@ -15,6 +15,7 @@ from .accounting import let_go
 from .capacity import may_be_removed
 from .commands import PageLoaded
 from .cursor import Cursor
+from .memory import SMALL
 from .message import Message
 from .message_group import recognize
 from .reads import PageWanted, PositionsWanted
@@ -52,7 +53,7 @@ def allowance(shard: Shard) -> tuple[int, int]:
         shard.batch.evicted = True  # it looks at every subscription, and thousands may want to read
         _evict_idle(shard)
     if shard.memory + limits.page_octets > limits.memory_octets:
-        return max(limits.page_rows // 64, 1), limits.page_octets // 64
+        return max(limits.page_rows // SMALL, 1), limits.page_octets // SMALL
     return limits.page_rows, limits.page_octets
 
 
@@ -109,7 +110,7 @@ def _want_missing(shard: Shard, cursor: Cursor) -> None:
     positions: list[int] = []
     for position in sorted(cursor.missing)[:rows]:
         positions.append(position)
-        octets -= cursor.missing[position].size
+        octets -= cursor.missing[position].weight
         if octets <= 0:
             break
     segments = shard.segments.overlapping(key, positions[0], positions[-1])
@@ -149,7 +150,7 @@ class Shares:
         self._command = command
         self.rest = deque(cursors)
         """Until it is their turn the page counts as being on its way to them."""
-        self.octets = sum([message.size for message in command.messages])
+        self.octets = sum([message.weight for message in command.messages])
         shard.memory += self.octets
         for message in command.messages:
             message.holders = 1  # this one
@@ -188,7 +189,7 @@ def _take_page(shard: Shard, cursor: Cursor, read: PageWanted, command: PageLoad
         else:
             cursor.ready.append(as_placed(cursor, message))
             message.holders += together
-        octets += message.size
+        octets += message.weight
         if message.header.group is not None:
             cursor.subscription.meet_groups()
     cursor.octets += octets
@@ -215,7 +216,7 @@ def _take_missing(shard: Shard, cursor: Cursor, messages: list[Message]) -> None
     for row in messages:
         message = cursor.missing.get(row.position)
         if message is not None:
-            message.body = row.body
+            message.fill(row)
             found_missing(shard, cursor, message)
 
 
@@ -238,7 +239,7 @@ def evict(shard: Shard, cursor: Cursor) -> None:
     """Forget `ready`; its positions are on disk only again."""
     if not cursor.ready:
         return
-    octets = sum(message.size for message in cursor.ready)
+    octets = sum(message.weight for message in cursor.ready)
     cursor.loaded = cursor.ready[0].position
     cursor.ready.clear()
     forget_gone(cursor)

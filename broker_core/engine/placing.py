@@ -5,6 +5,7 @@ from __future__ import annotations
 from .accounting import discard_body, settle_now
 from .address import is_reserved, is_temporary, is_topic, is_valid
 from .capacity import follow_limits, inherit
+from .commands import Direction
 from .cursor import Cursor
 from .destination import Destination, Lane
 from .settings import Settings
@@ -12,12 +13,14 @@ from .duplicates import follow_settings
 from .effects import DestinationDefined, Outcome
 from .keeping import spill
 from .matching import topic_created, would_join
-from .memory import VOLATILE_SHARE
+from .link import Tier
+from .memory import SMALL, VOLATILE_SHARE
 from .message import VOLATILE, Message, Reliability
 from .policy import settings_for
 from .refusal import Refusal
 from .registering import begin
-from .scanning import arrive
+from .scanning import arrive, matches
+from .selection import Selection
 from .shard import Shard
 from .subscription import Subscription
 from .temporary import make, why_not_make
@@ -117,11 +120,11 @@ def place(shard: Shard, destination: Destination, message: Message, *, copied: b
             subscription.dirty = True
             batch.dirty[subscription] = None
         cursor = subscription.cursors[index]
-        if cursor.loaded == position and not copied and has_room(shard, cursor, message.size):  # type: ignore[union-attr,arg-type]
+        if cursor.loaded == position and not copied and has_room(shard, cursor, message):  # type: ignore[union-attr,arg-type]
             cursor.ready.append(message)  # type: ignore[union-attr]
             cursor.loaded = position + 1  # type: ignore[union-attr]
-            cursor.octets += message.size  # type: ignore[union-attr]
-            shard.memory += message.size
+            cursor.octets += message.weight  # type: ignore[union-attr]
+            shard.memory += message.weight
         elif index >= VOLATILE:
             _spill(shard, cursor, message)  # type: ignore[arg-type]
         if cursor.scans:  # type: ignore[union-attr]
@@ -137,20 +140,37 @@ def open_lane(destination: Destination, index: int) -> Lane:
     return lane
 
 
-def has_room(shard: Shard, cursor: Cursor, size: int) -> bool:
+def has_room(shard: Shard, cursor: Cursor, message: Message) -> bool:
     """Stored messages are only cached: a window of each lane. Volatile ones live in memory: all of it but what pages need."""
-    limits = shard.limits
+    limits, octets = shard.limits, message.weight
     if not cursor.stored:
-        return has_room_for_volatile(shard, size)
+        return has_room_for_volatile(shard, octets) or _leaves_at_once(shard, cursor, message)
     return (
-        shard.memory + size <= limits.memory_octets
+        shard.memory + octets <= limits.memory_octets
         and len(cursor.ready) < limits.window_rows
-        and (cursor.octets + size <= limits.window_octets or not cursor.ready)
+        and (cursor.octets + octets <= limits.window_octets or not cursor.ready)
     )
 
 
-def has_room_for_volatile(shard: Shard, size: int) -> bool:
-    return shard.memory + size <= shard.limits.memory_octets * VOLATILE_SHARE
+def has_room_for_volatile(shard: Shard, octets: int) -> bool:
+    return shard.memory + octets <= shard.limits.memory_octets * VOLATILE_SHARE
+
+
+def _leaves_at_once(shard: Shard, cursor: Cursor, message: Message) -> bool:
+    """Memory is full, whatever with, and a consumer waits for the message: it goes out with this flush, so that it needs no room. If something
+    comes between, a small page of it stays."""
+    limits, subscription = shard.limits, cursor.subscription
+    if cursor.ready and (cursor.octets + message.weight > limits.page_octets // SMALL or len(cursor.ready) >= limits.page_rows):
+        return False
+    if subscription.destination.state & Direction.CONSUMERS or subscription.returning:
+        return False
+    consumed = subscription if subscription.wildcard is None else subscription.wildcard
+    return any(_waits_for(shard, tier, message) for tier in consumed.turns if tier)
+
+
+def _waits_for(shard: Shard, tier: Tier, message: Message) -> bool:
+    source = tier.source
+    return not isinstance(source, Selection) or (shard.batch.looks > 0 and matches(shard, source, message))
 
 
 def _spill(shard: Shard, cursor: Cursor, message: Message) -> None:

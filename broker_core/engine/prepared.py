@@ -44,8 +44,8 @@ def prepare(shard: Shard, branch: Branch, room: Room) -> tuple[Refusal | None, s
     _forget_room(shard, sends)
     branch.held_octets = _octets_of(branch)
     shard.sequence = branch.number = shard.sequence + 1
-    shard.transacted -= branch.octets
-    branch.octets = 0
+    shard.transacted -= branch.transacted
+    branch.octets = branch.transacted = 0
     branch.state, branch.peer, branch.prepared_at = State.PREPARED, NOBODY, shard.now
     shard.branches.keep(branch)
     shard.batch.prepared.append(_hardened(branch))

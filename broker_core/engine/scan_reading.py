@@ -146,8 +146,8 @@ def _take_bodies(shard: Shard, scan: Scan, rows: list[Message]) -> None:
             continue
         message = scan.found[row.position][0]
         if message.body is None and cursor.holds(message):
-            message.body = row.body
+            message.fill(row)
             remove(shard, scan, row.position)
-            scan.found[row.position] = (message, message.size)
-            count(shard, scan, message.size)
+            scan.found[row.position] = (message, message.weight)
+            count(shard, scan, message.weight)
             found_missing(shard, cursor, message)

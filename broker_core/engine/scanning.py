@@ -131,7 +131,7 @@ def matches(shard: Shard, selection: Selection, message: Message) -> bool:
 def _add(shard: Shard, scan: Scan, message: Message, *, anyway: bool = False) -> bool:
     """A candidate more, if there is room, or `anyway`."""
     limits = shard.limits
-    octets = message.size if message.body is not None else len(message.header.octets)
+    octets = message.weight if message.body is not None else len(message.header.octets)
     known = scan.found.get(message.position)
     if known is not None:
         count(shard, scan, -known[1])

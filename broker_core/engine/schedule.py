@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from heapq import heapify, heappop, heappush
 
-from .message import Message, StoredBody
+from .message import Message
 
 Key = tuple[int, int]
 """(due, number): the order in which delayed messages become visible. Of those due at the same instant the one sent first."""
@@ -26,9 +26,8 @@ def key_of(message: Message) -> Key:
 
 
 def octets_of(message: Message) -> int:
-    """In memory: a large body is in the store."""
-    body = message.body
-    return ENTRY_OCTETS + message.size - (body.size if body.__class__ is StoredBody else 0)
+    """In memory."""
+    return ENTRY_OCTETS + message.weight
 
 
 class Heap:

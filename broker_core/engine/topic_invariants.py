@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 
 from .destination import Destination
-from .message import BEYOND
+from .message import BEYOND, weight_of
 from .shard import Shard
 from .subscription import Subscription
 
@@ -37,7 +37,7 @@ def check_lanes(shard: Shard) -> int:
     lanes = {**shard.keeping, **{lane: None for d in shard.destinations.values() for lane in d.lanes if lane is not None}}
     for lane in lanes:
         name = f"lane {lane.index} of {lane.destination.address}"
-        octets = sum(message.size for message in lane.kept.values())
+        octets = sum(weight_of(message) for message in lane.kept.values())
         assert lane.kept_octets == octets, f"{name} is said to keep {lane.kept_octets} octets, it keeps {octets}"
         assert all(lane.keeps(position) for position in lane.kept), f"{name} keeps {list(lane.kept)}, not {lane.kept_first} to {lane.kept_end}"
         for positions in (list(lane.kept), list(lane.bodies)):

@@ -61,7 +61,7 @@ def publish(shard: Shard, destination: Destination, message: Message) -> bool:
     else:
         shard.batch.pairs -= routes.active
         behind = _feed(shard, lane, groups, message)
-    if behind and volatile and not keep(shard, lane, message, room=has_room_for_volatile(shard, size)):
+    if behind and volatile and not keep(shard, lane, message, room=has_room_for_volatile(shard, message.weight)):
         _drop_for_others(shard, lane, groups, message)
     return not volatile
 
@@ -87,7 +87,7 @@ def _feed(shard: Shard, lane: Lane, groups: list[Group], message: Message) -> bo
                 shard.batch.dirty[subscription] = None
             cursor = subscription.cursors[index]
             assert cursor is not None
-            if cursor.loaded < caught_up or not has_room(shard, cursor, message.size):
+            if cursor.loaded < caught_up or not has_room(shard, cursor, message):
                 if cursor.stored or message.header.reliability != Reliability.BEST_EFFORT:
                     behind = True
                     continue
@@ -99,8 +99,8 @@ def _feed(shard: Shard, lane: Lane, groups: list[Group], message: Message) -> bo
                 subscription.meet_groups()
             cursor.ready.append(message)
             cursor.loaded = position + 1
-            cursor.octets += message.size
-            shard.memory += message.size
+            cursor.octets += message.weight
+            shard.memory += message.weight
             holders += 1
     message.holders = holders
     return behind

@@ -73,8 +73,8 @@ def _send(shard: Shard, transaction: Transaction, command: Transacted, send: Sen
         drop(shard, send, refusal)  # whoever waited for it is gone: no reason to undo what the rest of the transaction does
         _confirm(shard, command)
         return
-    limits, size = shard.limits, send.message.size + SEND_OCTETS
-    if transaction.octets + size > limits.transaction_octets_max or shard.transacted + size > limits.memory_octets or not _has_room(shard, transaction, 1):
+    limits, size, held = shard.limits, send.message.size + SEND_OCTETS, send.message.weight + SEND_OCTETS
+    if transaction.octets + size > limits.transaction_octets_max or shard.transacted + held > limits.memory_octets or not _has_room(shard, transaction, 1):
         refusal = refusal or Refusal.TRANSACTION_TOO_LARGE
     if refusal is not None:
         discard_body(shard, send.message)
@@ -83,7 +83,8 @@ def _send(shard: Shard, transaction: Transaction, command: Transacted, send: Sen
     send.message.accepted_at = shard.now  # a delay counts from the send, not from the commit (JMS 2.0, 7.9)
     transaction.sends.append(send)
     transaction.octets += size
-    shard.transacted += size
+    transaction.transacted += held
+    shard.transacted += held
     _confirm(shard, command)
 
 
@@ -204,7 +205,7 @@ def why_not_commit(shard: Shard, peer: Peer, transaction: Transaction, room: Roo
 
 def commit(shard: Shard, transaction: Transaction, room: Room) -> None:
     """Only if nothing is against it."""
-    shard.transacted -= transaction.octets
+    shard.transacted -= transaction.transacted
     room.begins(shard)
     settle_reserved(shard, transaction)
     shard.effort += 2 * len(transaction.sends)
@@ -249,7 +250,7 @@ def roll_back(shard: Shard, transaction: Transaction, outcome: Outcome, peer: Pe
 
 
 def _forget_sends(shard: Shard, transaction: Transaction) -> None:
-    shard.transacted -= transaction.octets
+    shard.transacted -= transaction.transacted
     for send in transaction.sends:
         discard_body(shard, send.message)
 
@@ -266,7 +267,7 @@ def time_out(shard: Shard) -> None:
         for transaction in (*peer.transactions.values(), *peer.branches.values()):
             if transaction.ends_at <= shard.now:
                 roll_back(shard, transaction, Outcome.FAILED)
-                transaction.sends, transaction.settles, transaction.octets = [], [], 0
+                transaction.sends, transaction.settles, transaction.octets, transaction.transacted = [], [], 0, 0
 
 
 def _refuse_part(shard: Shard, transaction: Transaction, command: Transacted, refusal: Refusal, detail: str = "") -> None:

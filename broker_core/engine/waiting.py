@@ -24,8 +24,8 @@ def put_back(shard: Shard, cursor: Cursor, message: Message) -> None:
     """It comes before what was never delivered."""
     cursor.returned[message.position] = message
     heappush(cursor.lowest, message.position)
-    cursor.octets += message.size
-    shard.memory += message.size
+    cursor.octets += message.weight
+    shard.memory += message.weight
     if cursor.scans:
         offer(cursor, message)
 
@@ -46,7 +46,7 @@ def put_back_in_turn(shard: Shard, cursor: Cursor, message: Message) -> None:
             ready[index] = message  # the other one may have left, and its body with it
         else:
             ready.insert(index, message)
-            free(shard, cursor, -message.size)
+            free(shard, cursor, -message.weight)
     offer(cursor, message)
 
 
@@ -67,7 +67,7 @@ def withdraw(shard: Shard, cursor: Cursor, message: Message) -> Message | None:
     position = message.position
     waiting = cursor.returned.pop(position, None)
     if waiting is not None:
-        free(shard, cursor, waiting.size)
+        free(shard, cursor, waiting.weight)
         if len(cursor.lowest) > 2 * len(cursor.returned) + SLACK:
             cursor.lowest = list(cursor.returned)
             heapify(cursor.lowest)
@@ -77,8 +77,8 @@ def withdraw(shard: Shard, cursor: Cursor, message: Message) -> Message | None:
         return waiting
     waiting = cursor.aside.pop(position, None)
     if waiting is not None:
-        cursor.aside_octets -= waiting.size
-        free(shard, cursor, waiting.size)
+        cursor.aside_octets -= waiting.weight
+        free(shard, cursor, waiting.weight)
         return waiting
     if position < cursor.frontier or position in cursor.gone:
         return None
@@ -112,9 +112,9 @@ def forget_stale(shard: Shard, cursor: Cursor) -> None:
         message = ready.popleft()
         del gone[message.position]
         cursor.stale -= 1
-        freed += message.size
+        freed += message.weight
     if 2 * cursor.stale > len(ready):
-        freed += sum([message.size for message in ready if message.position in gone])
+        freed += sum([message.weight for message in ready if message.position in gone])
         cursor.ready = deque([message for message in ready if message.position not in gone])
         forget_gone(cursor)
     free(shard, cursor, freed)

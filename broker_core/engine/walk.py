@@ -60,7 +60,7 @@ class Walk:
         upto = min(tail, cursor.loaded)
         found = _in_memory(cursor, self.at, upto, rows)
         for number, message in enumerate(found):
-            octets -= message.size
+            octets -= message.weight
             if octets < 0 and number:
                 found = found[:number]
                 self.at = found[-1].position + 1

@@ -12,7 +12,7 @@ from broker_core.amqp.opening import Opening
 from broker_core.amqp.receiver import BodyDropped, BodyPart
 from broker_core.amqp.sasl import Login, Proof
 from broker_core.engine.commands import Command, Send, send_of
-from broker_core.engine.message import Message, StoredBody
+from broker_core.engine.message import Message
 from broker_core.store import SpaceExhausted
 
 from .intake import SPACE_POLL_SECONDS
@@ -117,4 +117,4 @@ class AmqpIntake:
         body = self._bodies[send.message]
         number = await body.finish()
         del self._bodies[send.message]
-        send.message.body = StoredBody(number, send.message.size - len(send.message.header.octets))
+        send.message.keep_apart(number)

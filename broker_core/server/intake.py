@@ -7,7 +7,6 @@ from collections import deque
 from collections.abc import Awaitable, Callable, Iterable
 
 from broker_core.engine.commands import Command, Send, send_of
-from broker_core.engine.message import StoredBody
 from broker_core.stomp.connection import BodyPart, Connection, Event
 from broker_core.stomp.login import Login
 from broker_core.store import SpaceExhausted
@@ -101,4 +100,4 @@ class Intake:
         assert self._body is not None, "a large body's Send comes after its parts"
         body = await self._body.finish()
         self._body = None
-        send.message.body = StoredBody(body, send.message.size - len(send.message.header.octets))
+        send.message.keep_apart(body)

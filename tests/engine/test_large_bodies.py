@@ -5,9 +5,12 @@ from __future__ import annotations
 import pytest
 
 from broker_core.engine import commands as c
-from broker_core.engine.message import Header, Message, StoredBody
+from broker_core.engine.message import APART_OCTETS, Header, Message, StoredBody
 from tests.engine.rig import DEAD, EXPRESS, QUEUE, Bench
 
+ROOM = 4 * APART_OCTETS
+"""For three volatile messages with large bodies."""
+PAGE = APART_OCTETS
 
 def send_large(bench: Bench, *bodies: int, expires: int = 0) -> None:
     """Bodies by their numbers in the store."""
@@ -23,7 +26,7 @@ def discarded(bench: Bench) -> list[int]:
 
 @pytest.mark.parametrize("verb", ["purge", "destroy"])
 def test_bodies_in_memory_and_on_disk_are_discarded_with_their_messages(verb: str) -> None:
-    bench = Bench(memory_octets=200, page_octets=64)
+    bench = Bench(memory_octets=ROOM, page_octets=PAGE)
     send_large(bench, *range(1, 9))
     assert sum(len(effects.commit.spilled) for effects in bench.effects if effects.commit) == 5
     bench.control(verb, QUEUE)
@@ -32,7 +35,7 @@ def test_bodies_in_memory_and_on_disk_are_discarded_with_their_messages(verb: st
 
 @pytest.mark.parametrize("verb", ["purge", "destroy"])
 def test_bodies_on_their_way_from_disk_are_discarded_once(verb: str) -> None:
-    bench = Bench(slow=True, memory_octets=200, page_octets=200, page_rows=50)
+    bench = Bench(slow=True, memory_octets=ROOM, page_octets=ROOM, page_rows=50)
     send_large(bench, *range(1, 9))
     bench.attach(credit=0)
     assert bench.reads
@@ -43,7 +46,7 @@ def test_bodies_on_their_way_from_disk_are_discarded_once(verb: str) -> None:
 
 
 def test_a_destroyed_queue_takes_along_what_is_delivered_and_a_purged_one_leaves_it() -> None:
-    bench = Bench(memory_octets=200, page_octets=64)
+    bench = Bench(memory_octets=ROOM, page_octets=PAGE)
     send_large(bench, *range(1, 9))
     bench.apply(c.Attach(1, 1, QUEUE, credit=6))
     bench.flush()
@@ -56,7 +59,7 @@ def test_a_destroyed_queue_takes_along_what_is_delivered_and_a_purged_one_leaves
 
 
 def test_bodies_that_expired_on_disk_are_discarded_once_and_those_of_the_dead_are_kept() -> None:
-    bench = Bench(memory_octets=200, page_octets=64)
+    bench = Bench(memory_octets=ROOM, page_octets=PAGE)
     send_large(bench, *range(1, 5))
     send_large(bench, 5, 6, expires=bench.now + 10)
     bench.control("update", QUEUE, use_dead=False)

@@ -375,7 +375,7 @@ def test_a_commit_that_needs_more_destinations_than_there_may_be_makes_none_of_t
 def test_a_lower_priority_that_waited_for_a_reserved_message_is_delivered_at_the_commit() -> None:
     """The last of the higher priority expires on disk; the one before it is settled by the commit, and then all of them are over."""
     b = Bench(slow=True, memory_octets=120, page_octets=10)
-    b.attach()
+    b.attach(credit=1)
     b.send("a", level=EXPRESS, priority=9)
     b.send("fills the memory", address="queue/other", level=EXPRESS, size=70)
     b.send("on disk", level=EXPRESS, priority=9, expires=b.now + 10, size=50)

@@ -247,7 +247,7 @@ def test_lanes_of_both_modes_are_served() -> None:
 def test_a_lower_priority_that_waited_for_a_higher_one_is_delivered_when_that_is_over() -> None:
     """The last of the higher priority expires on disk while the one before it is unsettled: with that one all of them are over."""
     b = bench(slow=True, memory_octets=120, page_octets=10)
-    plain(b)
+    plain(b, credit=1)
     publish(b, A, "a", level=EXPRESS, priority=9)
     b.send("fills the memory", level=EXPRESS, size=70)
     publish(b, A, "on disk", level=EXPRESS, priority=9, expires=b.now + 10, size=50)
