@@ -1,9 +1,12 @@
 """A stomp.py connection and everything it heard."""
 
 import queue
+import ssl
 import time
 
 import stomp
+
+from .tls import SharedSocket
 
 TIMEOUT = 15
 QUIET = 1.0
@@ -16,6 +19,7 @@ class Client(stomp.ConnectionListener):
         self.frames = {name: queue.Queue() for name in ("message", "receipt", "error", "disconnected", "heartbeat")}
         self.connection = kind([("127.0.0.1", port)], reconnect_attempts_max=1, **options)
         if tls:
+            ssl.SSLContext.sslsocket_class = SharedSocket
             self.connection.set_ssl([("127.0.0.1", port)], ca_certs=tls)
         self.connection.set_listener("", self)
         self.connection.connect(login, passcode, wait=True, headers={"client-id": client_id} if client_id else {})
