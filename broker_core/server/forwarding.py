@@ -58,8 +58,7 @@ class ForwarderPeer(StompPeer):
         self._mapping = mapping
 
     async def _log_in(self, login: Login) -> list[Event]:
-        session = f"{self._node.instance}-{self._node.epoch}-{self._number}"
-        events = self._connection.accept(ACCOUNT, session, self._node.clock.now(), self._mapping)
+        events = self._connection.accept(ACCOUNT, self._session, self._node.clock.now(), self._mapping)
         self._arm()
         return events
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from broker_core.amqp.connection import FRAMES_MAX
 from broker_core.amqp.frames import AMQP_HEADER, EMPTY_FRAME, SASL_HEADER, Frame, Reader, frame, sasl_frame
 from broker_core.amqp.performatives import (
     ACCEPTED, RECEIVER, SENDER, Attach, Begin, Close, Disposition, Flow, Open, SaslCode, SaslInit, SaslOutcome, Source, Target, Transfer,
@@ -136,6 +137,24 @@ def test_a_large_body_whose_client_goes_is_not_kept() -> None:
         assert await other.sends(message(b"x"))
 
     told(story)
+
+
+def test_a_large_body_whose_client_goes_before_its_end_is_read_passes_for_no_message() -> None:
+    async def story(broker: Broker) -> None:
+        client = await Client(broker).opens()
+        await client.produces()
+        await client.says(frame(0, Transfer(1, 0, b"t", 0, more=True), message(bytes(100_000))))
+        for _ in range(20):
+            await client.says(frame(0, Transfer(1, more=True), bytes(100_000)))
+        tedious = frame(0, Flow(0, 1000, 1, 1000)) * FRAMES_MAX
+        client.peer.data_received(tedious + frame(0, Transfer(1, more=False)))
+        assert client.peer._backlog, "its end is read in a later turn"
+        client.peer.connection_lost(None)
+        await turns()
+        assert not broker.store._tables.bodies
+        assert broker.engine.shard.destinations.get("queue/q") is None
+
+    told(story, large_body_octets=4096, body_chunk_octets=65_536)
 
 
 def test_large_bodies_on_two_links_come_in_turns() -> None:

@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from broker_core.engine.message import VOLATILE
-from broker_core.server import host, stomp_peer
+from broker_core.server import flow, host, socket_peer
 from broker_core.store import CommitLost
 
 from .conftest import Run
@@ -121,7 +121,7 @@ def test_a_peer_that_does_not_read_its_error_is_cut_off(run: Run) -> None:
         broker = await Broker(connections_max=1).start()
         await broker.client()
         refused = broker.connect(reads=False)
-        await asyncio.sleep(stomp_peer.CLOSE_SECONDS - 1)
+        await asyncio.sleep(socket_peer.CLOSE_SECONDS - 1)
         assert not refused.wire.gone
         await asyncio.sleep(2)
         assert "abort" in refused.wire.calls
@@ -132,7 +132,7 @@ def test_a_peer_that_does_not_read_its_error_is_cut_off(run: Run) -> None:
 
 
 def test_a_producer_that_reads_no_receipts_is_not_read_either(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(stomp_peer, "UNREAD_OCTETS_MAX", 2000)
+    monkeypatch.setattr(flow, "UNREAD_OCTETS_MAX", 2000)
 
     async def story() -> None:
         broker = await Broker(send_buffer_octets_max=65_536).start()
