@@ -31,7 +31,8 @@ from .performatives import (
     ACCEPTED, SENDER, Attach, Begin, Close, Coordinator, DeliveryState, Detach, Disposition, End, Error, Flow, Open, SaslChallenge, SaslCode, SaslInit,
     SaslMechanisms, SaslOutcome, SaslResponse, Target, TransactionalState, Transfer,
 )  # fmt: skip
-from .receiver import BodyDropped, BodyPart, Receiver
+from .incoming import BodyDropped, BodyPart
+from .receiver import Receiver
 from .refusals import (
     FORCED, ILLEGAL_STATE, INVALID_FIELD, NOT_ALLOWED, NOT_FOUND, RESOURCE_DELETED, RESOURCE_LIMIT, RESOURCE_LOCKED, ConnectionFault, Fault, LinkFault,
     SessionFault, error_of, quoted,
@@ -70,6 +71,8 @@ class Phase(Enum):
     CLOSED = "closed or to be closed"
 
 
+OPEN = Phase.OPEN
+ENDING = frozenset((Phase.CHECKING, Phase.OPENING, Phase.CLOSED, Phase.LEAVING))
 WAITING = (Phase.CHECKING, Phase.OPENING)
 """For the listener."""
 BEFORE_OPEN = (Phase.GREETING, Phase.LOGGING_IN, Phase.CHECKING, Phase.PROVING, Phase.LOGGED_IN, Phase.GREETED, Phase.OPENING)
@@ -347,10 +350,14 @@ class Connection:
         try:
             for each in islice(received, FRAMES_MAX):
                 if isinstance(each, Frame):
-                    self._frame(each, events)
+                    if self._phase is OPEN and (session := self._sessions.get(each.channel)) is not None:
+                        if self._said(session, each, events) and self.effort <= EFFORT_MAX:
+                            continue
+                    else:
+                        self._frame(each, events)
                 else:
                     self._protocol_header(each, events)
-                if self._phase in WAITING or self._phase is Phase.CLOSED or self._phase is Phase.LEAVING or self.effort > EFFORT_MAX:
+                if self._phase in ENDING or self.effort > EFFORT_MAX:
                     break
         except Malformed as malformed:
             self._fail(Error(malformed.condition, str(malformed)), events)
@@ -358,8 +365,7 @@ class Connection:
             self._fail(fault.error, events)
         finally:
             received.close()
-            goes_on = not (self._phase in WAITING or self._phase is Phase.CLOSED or self._phase is Phase.LEAVING)
-            self.unfinished = goes_on and not reader.exhausted
+            self.unfinished = not reader.exhausted and self._phase not in ENDING
             if self.unfinished:
                 self.effort += FRAMES_MAX
         return events
@@ -387,28 +393,31 @@ class Connection:
         self.out.append(wanted)
         self._close(reason)
 
+    def _said(self, session: Session, each: Frame, events: list[Event]) -> bool:
+        """What was said within a session. True: it is open as it was."""
+        performative = each.performative
+        kind = performative.__class__
+        try:
+            if kind is Transfer:
+                session.transfer(performative, each.payload, events)  # type: ignore[arg-type]
+            elif kind is Disposition:
+                session.disposition(performative, events)  # type: ignore[arg-type]
+            elif kind is Flow:
+                session.flow(performative, events)  # type: ignore[arg-type]
+            else:
+                self.effort += FRAME_EFFORT
+                self._within(session, performative, events)
+                return False
+        except SessionFault as fault:
+            self._end(session, fault.error, events)
+        return True
+
     def _frame(self, each: Frame, events: list[Event]) -> None:
         performative = each.performative
         kind = performative.__class__
-        if self._phase is Phase.OPEN:
-            session = self._sessions.get(each.channel)
-            if session is None:
-                self._outside(each.channel, performative, events)
-                return
-            try:
-                if kind is Transfer:
-                    session.transfer(performative, each.payload, events)  # type: ignore[arg-type]
-                elif kind is Disposition:
-                    session.disposition(performative, events)  # type: ignore[arg-type]
-                elif kind is Flow:
-                    session.flow(performative, events)  # type: ignore[arg-type]
-                else:
-                    self.effort += FRAME_EFFORT
-                    self._within(session, performative, events)
-            except SessionFault as fault:
-                self._end(session, fault.error, events)
-            return
-        if kind is SaslInit and self._phase is Phase.LOGGING_IN:
+        if self._phase is OPEN:
+            self._outside(each.channel, performative, events)
+        elif kind is SaslInit and self._phase is Phase.LOGGING_IN:
             login = login_of(performative, self._mechanisms)  # type: ignore[arg-type]
             self._phase = Phase.CHECKING
             if login is None:

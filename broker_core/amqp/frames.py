@@ -12,6 +12,7 @@ The peer's mistakes raise Malformed; the reader must not be used after that.
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Iterator
 from dataclasses import dataclass
 from struct import Struct
@@ -108,10 +109,11 @@ class Reader:
                 if start >= stop or offset < 2:
                     raise Malformed("a frame has no place for what its head says", FRAMING_ERROR)
                 if kind == _AMQP_FRAME:
-                    if (read := READ.get(data[start : start + 3])) is not None and (found := read(data, start + 3, stop)) is not None:
-                        yield Frame(channel, found[0], data[found[1] : stop])
-                    else:
-                        yield _any_frame(data, start, stop, kind, channel)
+                    try:
+                        found = None if (read := READ.get(data[start : start + 3])) is None else read(data, start + 3, stop)
+                    except (IndexError, struct.error):
+                        found = None
+                    yield _any_frame(data, start, stop, kind, channel) if found is None else Frame(channel, found[0], data[found[1] : stop])
                 elif kind == _SASL_FRAME:
                     yield _any_frame(data, start, stop, kind, 0)
                 else:

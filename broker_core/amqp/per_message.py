@@ -7,7 +7,6 @@ values are shared.
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Callable
 from functools import lru_cache
 from struct import Struct
@@ -43,14 +42,24 @@ def _uint_at(octets: bytes, at: int) -> tuple[int | None, int]:
 
 # -- reading --------------------------------------------------------------------------------------------------------------------------
 def read_transfer(octets: bytes, at: int, end: int) -> Found | None:
-    """`octets` from behind the descriptor on. None: it is not written the short way, or is cut off."""
+    """`octets` from behind the descriptor on. None: it is not written the short way. What ends too early raises IndexError or struct.error."""
     if octets[at] != 0xC0 or (count := octets[at + 2]) < 4 or (stop := at + 2 + octets[at + 1]) > end:
         return None
-    handle, at = _uint_at(octets, at + 3)
-    delivery_id, at = _uint_at(octets, at)
-    if handle is None or handle < 0 or delivery_id == _NOT_SHORT:
-        return None
+    handle: int | None
+    delivery_id: int | None
     tag: bytes | None
+    if octets[at + 3] == 0x43:
+        handle, at = 0, at + 4
+    else:
+        handle, at = _uint_at(octets, at + 3)
+        if handle is None or handle < 0:
+            return None
+    if octets[at] == 0x70:
+        delivery_id, at = _U32(octets, at + 1)[0], at + 5
+    else:
+        delivery_id, at = _uint_at(octets, at)
+        if delivery_id == _NOT_SHORT:
+            return None
     if octets[at] == 0xA0 and octets[at + 1] <= 32:
         after = at + 2 + octets[at + 1]
         tag = octets[at + 2 : after]
@@ -68,9 +77,15 @@ def read_disposition(octets: bytes, at: int, end: int) -> Found | None:
     if octets[at] != 0xC0 or (count := octets[at + 2]) < 3 or (stop := at + 2 + octets[at + 1]) > end:
         return None
     role = octets[at + 3]
-    first, after = _uint_at(octets, at + 4)
-    last, after = _uint_at(octets, after)
-    if role not in (0x41, 0x42) or first is None or first < 0 or last == _NOT_SHORT or not after <= stop <= after + TAIL_OCTETS_MAX:
+    if octets[at + 4] == 0x70 == octets[at + 9]:
+        first, last = _U32(octets, at + 5)[0], _U32(octets, at + 10)[0]
+        after = at + 14
+    else:
+        first, after = _uint_at(octets, at + 4)
+        last, after = _uint_at(octets, after)
+        if first is None or first < 0 or last == _NOT_SHORT:
+            return None
+    if role not in (0x41, 0x42) or not after <= stop <= after + TAIL_OCTETS_MAX:
         return None
     return Disposition(role == 0x41, first, last, *_disposition_tail(octets[after:stop], count - 3)), stop
 
@@ -130,24 +145,12 @@ def _values(octets: bytes, count: int) -> list[Any]:
     return values
 
 
-def _or_none(read: Callable[[bytes, int, int], Found | None]) -> Callable[[bytes, int, int], Found | None]:
-    """What ends too early is left to the table, too, which says so."""
-
-    def guarded(octets: bytes, at: int, end: int) -> Found | None:
-        try:
-            return read(octets, at, end)
-        except (IndexError, struct.error):
-            return None
-
-    return guarded
-
-
-READ = {
-    b"\0\x53\x13": _or_none(read_flow),
-    b"\0\x53\x14": _or_none(read_transfer),
-    b"\0\x53\x15": _or_none(read_disposition),
+READ: dict[bytes, Callable[[bytes, int, int], Found | None]] = {
+    b"\0\x53\x13": read_flow,
+    b"\0\x53\x14": read_transfer,
+    b"\0\x53\x15": read_disposition,
 }
-"""By descriptor."""
+"""By descriptor. What these do not read is left to the table, which says what is wrong if something is."""
 
 
 # -- writing --------------------------------------------------------------------------------------------------------------------------
@@ -189,3 +192,22 @@ def write_disposition(of: Disposition) -> bytes:
 
 WRITE: dict[type, Callable[[Any], bytes]] = {Transfer: write_transfer, Disposition: write_disposition}
 """Flow is left to the table: one is written for many messages."""
+
+
+class WholeTransfers:
+    """Of one link: how the transfers begin whose message is in one frame, and whose delivery-tag are 8 octets. Most of it is always the same."""
+
+    __slots__ = ("_beginning", "_ending", "_octets", "_pack")
+
+    def __init__(self, channel: int, handle: int, *, settled: bool) -> None:
+        said = write_uint(handle)
+        size = len(said) + 18
+        self._beginning = b"\2\0" + channel.to_bytes(2, "big") + b"\0\x53\x14\xc0" + bytes((size, 5)) + said + b"\x70"
+        self._ending = b"\x43" + write_boolean(settled)
+        structure = Struct(f">I{len(self._beginning)}sIHQ2s")
+        self._octets, self._pack = structure.size, structure.pack
+
+    def head(self, delivery_id: int, tag: int, octets: int) -> bytes:
+        """The frame, up to its message of so many octets."""
+        said: bytes = self._pack(self._octets + octets, self._beginning, delivery_id, 0xA008, tag, self._ending)
+        return said

@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from broker_core.engine.commands import CreateTemporary, EndTemporary, Request, Send, Transacted
 from broker_core.engine.message import Message
 from broker_core.engine.refusal import Refusal
 
-from .addresses import DESTINATION_KIND, address_of, kind_numbered
-from .mapping import Arrivals, Arrived
+from .addresses import KINDS, address_of
+from .arrivals import Arrivals, Said
+from .incoming import BodyDropped, BodyPart, Incoming
 from .performatives import (
     ACCEPTED, RECEIVER, Attach, DeliveryState, Error, Flow, ReceiverSettleMode, Rejected, Target, TransactionalState, Transfer,
 )  # fmt: skip
 from .refusals import (
     INVALID_FIELD, MESSAGE_SIZE, NOT_IMPLEMENTED, RESOURCE_LIMIT, TRANSFER_LIMIT, LinkFault, SessionFault,
 )  # fmt: skip
-from .sections import Opening, check_body, open_message
 from .tokens import Made, Sent
 from .types import Malformed
 
@@ -30,39 +29,6 @@ FIRST_CREDIT = 64
 """Before the size of its messages is known."""
 SIZE_DECAY = 16
 """The size that is reckoned with falls to a sixteenth less with each smaller message."""
-
-
-@dataclass(slots=True, eq=False)
-class Incoming:
-    """A delivery under way."""
-
-    delivery_id: int
-    settled: bool
-    state: DeliveryState | None
-    pieces: list[bytes]
-    octets: int = 0
-    """Held in `pieces`."""
-    body: int = 0
-    """Octets of the large body that are on their way to the store."""
-    message: Message | None = None
-    """Of a large one: what is known of it."""
-    address: str = ""
-    replies: str = ""
-
-
-@dataclass(slots=True)
-class BodyPart:
-    """A part of the large body whose Send will follow. Parts of several may come in turns."""
-
-    of: Incoming
-    octets: bytes
-
-
-@dataclass(slots=True)
-class BodyDropped:
-    """The large body's message will not be sent."""
-
-    of: Incoming
 
 
 class Receiver:
@@ -84,7 +50,7 @@ class Receiver:
         self._credit = 0
         self._unconfirmed = 0
         self._arrivals = Arrivals(session.connection.client_id, session.connection.mapping)
-        self._arrived: Arrived | None = None
+        self._said: Said | None = None
         """Of the last message; where it goes, and what it tells others:"""
         self._to = self._replies = ""
         self._size = 0
@@ -189,10 +155,9 @@ class Receiver:
             self._credit -= 1
             self._count = (self._count + 1) % MODULUS
             if not (transfer.more or transfer.aborted):
-                incoming = Incoming(transfer.delivery_id, transfer.settled is True, transfer.state, [])
-                self._take(incoming, payload, events)
+                self._take(Incoming(transfer.delivery_id, transfer.settled is True, transfer.state), payload, events)
                 return
-            incoming = self._incoming = Incoming(transfer.delivery_id, transfer.settled is True, transfer.state, [])
+            incoming = self._incoming = Incoming(transfer.delivery_id, transfer.settled is True, transfer.state)
         elif transfer.delivery_id is not None and transfer.delivery_id != incoming.delivery_id:
             raise SessionFault(INVALID_FIELD, f"delivery {incoming.delivery_id} has not ended")
         incoming.settled = incoming.settled or transfer.settled is True
@@ -229,21 +194,19 @@ class Receiver:
             self._reject(incoming, Error(RESOURCE_LIMIT, "too many messages of this connection are not confirmed: send it again later"), events)
             return
         try:
-            opening = open_message(octets, complete=whole)
-            if opening is None:
+            arrived = self._arrivals.read(octets, connection.now, whole=whole)
+            if arrived is None:
                 raise Malformed(f"what comes before the message's body has more than {limits.section_octets_max} octets", RESOURCE_LIMIT)
-            body = octets[opening.body_at :]
-            if whole:
-                check_body(opening, body)
-            arrived = self._arrivals.read(opening, connection.now)
-            self._route(incoming, arrived, opening)
+            if arrived.said is not self._said:
+                self._route(arrived.said)
         except Malformed as malformed:
             self._reject(incoming, Error(malformed.condition, str(malformed)), events)
             return
         except LinkFault as fault:  # this message is wrong, not the link
             self._reject(incoming, fault.error, events)
             return
-        header = arrived.header
+        incoming.address, incoming.replies = self._to, self._replies
+        header, body = arrived.header, octets[arrived.body_at :]
         if whole and len(body) <= limits.large_body_octets:
             size = len(header.octets) + len(body)
             self._send(incoming, Message(header, body, size), 0, size, events)
@@ -256,17 +219,15 @@ class Receiver:
             if whole:
                 self._send(incoming, incoming.message, incoming.body, 0, events)
 
-    def _route(self, incoming: Incoming, arrived: Arrived, opening: Opening) -> None:
-        """Where it goes, and which temporary destination of its sender it tells others. Raises Malformed, LinkFault."""
-        if arrived is not self._arrived:
-            self._arrived, annotations = arrived, opening.annotations()
-            self._to = self._address
-            if not self._to:
-                if not arrived.to:
-                    raise LinkFault(INVALID_FIELD, "a message on an anonymous link says in its properties where it goes: `to` is missing")
-                self._to = address_of(arrived.to, kind_numbered(annotations.get(DESTINATION_KIND)))
-            self._replies = self._reply_address(arrived.reply_to or "")
-        incoming.address, incoming.replies = self._to, self._replies
+    def _route(self, said: Said) -> None:
+        """Where messages that say this go, and which temporary destination of their sender they tell others. Raises Malformed, LinkFault."""
+        self._said, to = None, self._address
+        if not to:
+            if not said.to:
+                raise LinkFault(INVALID_FIELD, "a message on an anonymous link says in its properties where it goes: `to` is missing")
+            to = address_of(said.to, _kind(said.kind))
+        self._to, self._replies = to, self._reply_address(said.reply_to or "")
+        self._said = said
 
     def _reply_address(self, reply_to: str) -> str:
         """If it is a temporary destination of this connection's."""
@@ -350,3 +311,8 @@ class Receiver:
         self.lose(commands)
         self.session.end_link(self.handle, error)
         self.session.connection.commands += commands
+
+
+def _kind(number: object) -> str:
+    """Empty: nothing is said."""
+    return KINDS[number] if isinstance(number, int) and not isinstance(number, bool) and 0 <= number < len(KINDS) else ""

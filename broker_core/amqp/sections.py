@@ -88,46 +88,75 @@ class Opening:
 
     def property_values(self) -> list[Any]:
         """The fields of `properties` in their order, as many as are said: cheaper."""
+        return self.placed_properties()[0]
+
+    def placed_properties(self) -> tuple[list[Any], list[int]]:
+        """The same, and where in `octets` each of them stands; nowhere if they are written in an unusual way."""
         at, end = self.annotations_end, self.properties_end
         if at == end:
-            return NOTHING
+            return NOTHING, NOWHERE
         octets = self.octets
         at = _section_at(octets, at)[1]
-        if octets[at] != 0xC0:
-            return _checked(decode(octets, at, end)[0])
-        count, at = octets[at + 2], at + 3
-        values: list[Any] = []
+        if octets[at] == 0xC0:
+            count, at = octets[at + 2], at + 3
+        elif octets[at] == 0xD0:
+            count, at = int(_U32(octets, at + 5)[0]), at + 9
+        else:
+            return _checked(decode(octets, at, end)[0]), NOWHERE
+        if count > len(_PROPERTY_CLASSES):
+            raise _no_properties()
         try:
-            for _ in range(count):
-                code = octets[at]
-                if code == 0x40:
-                    value, at = None, at + 1
-                elif code == 0xA1:
-                    start, at = at + 2, at + 2 + octets[at + 1]
-                    value = octets[start:at].decode()
-                else:
-                    value, at = decode(octets, at, end)
-                values.append(value)
+            values, places, at = _placed(octets, at, end, count)
         except (IndexError, UnicodeDecodeError):
             raise Malformed("properties ends within a field, or has a string that is not valid UTF-8") from None
         if at != end:
             raise Malformed("properties does not end where its size says")
-        return _checked(values)
+        return values, places
+
+
+def _placed(octets: bytes, at: int, end: int, count: int) -> tuple[list[Any], list[int], int]:
+    """Fields of `properties`: the commonest types by hand."""
+    values: list[Any] = []
+    places: list[int] = []
+    for classes in _PROPERTY_CLASSES[:count]:
+        places.append(at)
+        code = octets[at]
+        if code == 0x40:
+            values.append(None)
+            at += 1
+            continue
+        if code == 0xA1:
+            start, at = at + 2, at + 2 + octets[at + 1]
+            value: Any = octets[start:at].decode()
+        elif code == 0xA3:
+            start, at = at + 2, at + 2 + octets[at + 1]
+            value = Symbol(octets[start:at], "ascii")
+        else:
+            value, at = decode(octets, at, end)
+        if value.__class__ not in classes:
+            raise Malformed("a field of properties is not of its type")
+        values.append(value)
+    return values, places, at
 
 
 NOTHING: list[Any] = []
+NOWHERE: list[int] = []
 NO_PROPERTIES = MessageProperties()
 _PROPERTY_CLASSES = [(type(None), *each.kind.classes) for each in BY_CLASS[MessageProperties].fields]
 
 
 def _checked(values: Any) -> list[Any]:
     if values.__class__ is not list or len(values) > len(_PROPERTY_CLASSES):
-        raise Malformed(f"properties is no list of at most {len(_PROPERTY_CLASSES)} fields")
+        raise _no_properties()
     for value, classes in zip(values, _PROPERTY_CLASSES, strict=False):
         if value.__class__ not in classes:
             raise Malformed("a field of properties is not of its type")
     checked: list[Any] = values
     return checked
+
+
+def _no_properties() -> Malformed:
+    return Malformed(f"properties is no list of at most {len(_PROPERTY_CLASSES)} fields")
 
 
 def _map(section: bytes) -> dict[Any, Any]:
@@ -204,7 +233,7 @@ def _open(octets: bytes, complete: bool) -> Opening | None:
         start = at
     content, content_octets, body_at = None, 0, at
     if code in (DATA, VALUE):
-        content, content_octets, body_at = _content(octets, code, value_at, at)
+        content, content_octets, body_at = content_of(octets, code, value_at, at)
         if body_at > size:
             return None
     elif code > FOOTER:
@@ -258,7 +287,7 @@ _WIDTHS = (_NONE, _NONE, _NONE, _NONE, 0, 1, 2, 4, 8, 16, *[_SIZE_OF_ONE, _SIZE_
 """By the first half of a constructor."""
 
 
-def _content(octets: bytes, section: int, at: int, start: int) -> tuple[type | None, int, int]:
+def content_of(octets: bytes, section: int, at: int, start: int) -> tuple[type | None, int, int]:
     """Of data, or of an amqp-value that is a string or binary: its class, its size, and where it begins. None: the section, which starts there, is kept
     whole."""
     code = octets[at]
@@ -312,16 +341,16 @@ def check_body(opening: Opening, body: bytes) -> None:
 
 
 # -- writing --------------------------------------------------------------------------------------------------------------------------
-def write_header(*, durable: bool, priority: int, ttl: int, first_acquirer: bool, delivery_count: int) -> bytes:
-    """The section header. `ttl`: ms; 0: it lives for ever."""
+def write_header(durable: bool, priority: int, ttl: int, failures: int) -> bytes:
+    """The section header. `ttl`: ms; 0: it lives for ever. `failures`: earlier deliveries that failed; without any, this is the first one."""
     if ttl:
-        return write_composite(MessageHeader(durable, priority, min(ttl, UINT_MAX), first_acquirer, delivery_count))
-    return _remembered_header(durable, priority, first_acquirer, delivery_count)
+        return write_composite(MessageHeader(durable, priority, min(ttl, UINT_MAX), not failures, failures))
+    return _remembered_header(durable, priority, failures)
 
 
 @lru_cache(maxsize=1024)
-def _remembered_header(durable: bool, priority: int, first_acquirer: bool, delivery_count: int) -> bytes:
-    return write_composite(MessageHeader(durable, priority, None, first_acquirer, delivery_count))
+def _remembered_header(durable: bool, priority: int, failures: int) -> bytes:
+    return write_composite(MessageHeader(durable, priority, None, not failures, failures))
 
 
 def with_annotations(octets: bytes, changes: dict[str, Any]) -> bytes:

@@ -12,6 +12,7 @@ from broker_core.engine.effects import Delivered, Found, Outcome
 from broker_core.engine.message import StoredBody
 
 from .mapping import delivery
+from .per_message import WholeTransfers
 from .performatives import SENDER, Attach, Error, Flow, SenderSettleMode, Transfer
 from .tokens import Attached, Closed, Looked
 
@@ -90,6 +91,7 @@ class Sender:
         self.presettled = consumer.presettled
         self._attach = attach
         self._consumer = consumer
+        self._transfers = WholeTransfers(session.channel, attach.handle, settled=consumer.presettled)
         self._is_lost = False
         """Nothing is said on it any more."""
         self.closing = False
@@ -222,15 +224,18 @@ class Sender:
         if self.closing:
             self._give_up(delivered)
             return
-        session, presettled = self.session, self.presettled
-        convert = session.connection.convert
+        session, presettled, head = self.session, self.presettled, self._transfers.head
+        connection = session.connection
+        convert, most, out = connection.convert, connection.payload_max, connection.out
         tag = delivered.tag
         for message in delivered.messages:
             data, body = delivery(message, now, convert)
-            if body.__class__ is StoredBody:
+            if isinstance(body, StoredBody):
                 session.send(Outgoing(self, tag, presettled, data, body))
+            elif session.room <= 0 or (octets := len(data) + len(body)) > most:
+                session.send(Outgoing(self, tag, presettled, data + body, None))
             else:
-                session.send(Outgoing(self, tag, presettled, data + body, None))  # type: ignore[operator]
+                out += (head(session.send_whole(self, tag), tag, octets), data, body)
             tag += 1
         self._tag = tag - 1
         session.pump()

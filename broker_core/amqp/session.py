@@ -28,6 +28,7 @@ MODULUS = 1 << 32
 WINDOW = (1 << 31) - 1
 """Frames that may come: what is held is bounded by credit, and by reading no more."""
 HANDLE_MAX = 65_535
+ACCEPTED_OUTCOME = Outcome.ACCEPTED
 LOOK_EFFORT = 16
 """Deliveries that a disposition may mean, looked at in a microsecond, about."""
 
@@ -155,10 +156,10 @@ class Session:
             if transfer.handle in self._detached:
                 return
             raise SessionFault(UNATTACHED_HANDLE, f"no link has handle {transfer.handle}")
-        if isinstance(link, Sender):
+        if link.__class__ is Sender:
             raise SessionFault(ERRANT_LINK, "a transfer came on a link on which this peer receives")
         try:
-            link.transfer(transfer, payload, events)
+            link.transfer(transfer, payload, events)  # type: ignore[union-attr]
         except LinkFault as fault:
             link.lose(events)
             self.end_link(transfer.handle, fault.error)
@@ -219,6 +220,21 @@ class Session:
                 self.end_link(flow.handle, fault.error)
         if self._waiting:
             self.pump()
+
+    @property
+    def room(self) -> int:
+        """Frames that may leave at once; 0 while others wait."""
+        return 0 if self._waiting else self._remote_window
+
+    def send_whole(self, sender: Sender, tag: int) -> int:
+        """One delivery leaves now, in one frame, as there is room: its delivery-id."""
+        delivery_id = self._next_delivery_id
+        self._next_delivery_id = (delivery_id + 1) % MODULUS
+        self._next_outgoing_id = (self._next_outgoing_id + 1) % MODULUS
+        self._remote_window -= 1
+        if not sender.presettled:
+            self.unsettled[delivery_id] = (sender, tag)
+        return delivery_id
 
     def send(self, outgoing: Outgoing) -> None:
         """Behind what waits."""
@@ -284,8 +300,12 @@ class Session:
         """What a consumer says of deliveries. What a producer says of its own concerns nobody: we remember nothing of what we have accepted."""
         if disposition.role == SENDER:
             return
-        first, last = disposition.first, disposition.first if disposition.last is None else disposition.last
-        if disposition.state is None and not disposition.settled:
+        first, last, state = disposition.first, disposition.last, disposition.state
+        if state is None and not disposition.settled:
+            return
+        if last is None or last == first:
+            if (found := self.unsettled.pop(first, None)) is not None and not (disposition.settled and state.__class__ is Accepted and _joins(found, events)):
+                self._settle(found[0], range(found[1], found[1] + 1), first, disposition, events)
             return
         taken = self._take(first, last)
         at = 0
@@ -300,9 +320,6 @@ class Session:
     def _take(self, first: int, last: int) -> list[tuple[int, tuple[Sender, int]]]:
         """Those of the range that are unsettled, in order; they are not any more."""
         unsettled = self.unsettled
-        if first == last:
-            found = unsettled.pop(first, None)
-            return [] if found is None else [(first, found)]
         count = (last - first) % MODULUS + 1
         if count <= len(unsettled):
             self.connection.effort += count // LOOK_EFFORT
@@ -334,12 +351,23 @@ class Session:
         self.write(Disposition(SENDER, first, None if last == first else last, True, state))
 
 
+def _joins(found: tuple[Sender, int], events: list[Any]) -> bool:
+    """Clients accept delivery by delivery what they get: if this one is the next of what was accepted just now, it is accepted with that."""
+    if not events or (last := events[-1]).__class__ is not Settle:
+        return False
+    (sender, tag), tags = found, last.tags
+    if last.link != sender.link or tags.__class__ is not range or tags.stop != tag or last.outcome is not ACCEPTED_OUTCOME or last.token is not None:
+        return False
+    last.tags = range(tags.start, tag + 1)
+    return True
+
+
 def outcome_of(state: DeliveryState | None, default: Any) -> Outcome | None:
     """What a consumer's word means for the engine; None: it is not the last one. Without a word the source's default outcome holds, and without
     that the message was not used."""
     kind = state.__class__
     if kind is Accepted:
-        return Outcome.ACCEPTED
+        return ACCEPTED_OUTCOME
     if kind is Released:
         return Outcome.UNUSED
     if kind is Rejected:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from broker_core.amqp.connection import Event
+from broker_core.amqp.incoming import BodyDropped, BodyPart
 from broker_core.amqp.opening import Opening
-from broker_core.amqp.receiver import BodyDropped, BodyPart
 from broker_core.amqp.sasl import Login, Proof
 
 from .intake import Intake

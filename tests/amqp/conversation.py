@@ -15,7 +15,7 @@ from broker_core.amqp.performatives import (
     SaslInit, Source, Target, Transfer,
 )  # fmt: skip
 from broker_core.amqp.composite import write_composite
-from broker_core.amqp.receiver import BodyDropped, BodyPart
+from broker_core.amqp.incoming import BodyDropped, BodyPart
 from broker_core.amqp.sasl import PLAIN, Login
 from broker_core.amqp.sections import open_message
 from broker_core.engine import commands as c
@@ -110,7 +110,7 @@ class Client:
                 if send is not None and send.message.body is None:
                     octets = self._parts.pop(send.message)
                     self.bodies[len(self.bodies) + 1] = octets
-                    send.message.body = StoredBody(len(self.bodies), len(octets))
+                    send.message.keep_apart(len(self.bodies))
                 self.bench.apply(event)
             else:
                 self.events.append(event)

@@ -6,7 +6,7 @@ from typing import Any
 
 from broker_core.amqp.composite import write_composite
 from broker_core.amqp.encoding import encode
-from broker_core.amqp.mapping import Arrivals
+from broker_core.amqp.arrivals import Arrivals
 from broker_core.amqp.performatives import MessageHeader, MessageProperties
 from broker_core.amqp.sections import open_message
 from broker_core.amqp.types import Described, Symbol, ULong
@@ -41,9 +41,9 @@ def written(header: MessageHeader | None = None, properties: MessageProperties |
 
 
 def arrived(octets: bytes, mapping: LevelMapping = UNMAPPED) -> Header:
-    opening = open_message(octets)
-    assert opening is not None
-    return Arrivals("a client", mapping).read(opening, NOW).header
+    found = Arrivals("a client", mapping).read(octets, NOW)
+    assert found is not None
+    return found.header
 
 
 def message(octets: bytes, sequence: int = 7) -> Message:

@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from broker_core.amqp.encoding import encode
-from broker_core.amqp.mapping import DELAY_MS_MAX, Arrivals, decode, delivery
+from broker_core.amqp.arrivals import DELAY_MS_MAX, Arrivals, Arrived
+from broker_core.amqp.mapping import decode, delivery
 from broker_core.amqp.performatives import MessageHeader, MessageProperties
 from broker_core.amqp.sections import open_message
 from broker_core.amqp.types import UUID, Byte, Char, Decimal32, Described, Float, Int, Malformed, Symbol, Timestamp, UByte, ULong
@@ -133,9 +134,9 @@ def test_what_repeats_is_made_once() -> None:
     arrivals = Arrivals("c")
 
     def read(octets: bytes, now: int = NOW) -> Any:
-        opening = open_message(octets)
-        assert opening is not None
-        return arrivals.read(opening, now).header
+        found = arrivals.read(octets, now)
+        assert found is not None
+        return found.header
 
     octets = written(MessageHeader(True), MessageProperties(to="q"), count=1)
     assert read(octets) is read(octets)
@@ -150,17 +151,57 @@ def test_what_is_remembered_never_shows(sent: list[tuple[bytes, int]]) -> None:
     """However messages follow each other, each is read as if it were the only one."""
     arrivals = Arrivals("a client")
     for octets, later in sent:
-        opening = open_message(octets)
-        assert opening is not None
-        here, alone = arrivals.read(opening, NOW + later), Arrivals("a client").read(opening, NOW + later)
-        assert (repr(here.header), here.to, here.reply_to) == (repr(alone.header), alone.to, alone.reply_to)
+        here, alone = arrivals.read(octets, NOW + later), Arrivals("a client").read(octets, NOW + later)
+        assert here is not None and alone is not None
+        assert (repr(here.header), here.body_at, _said(here)) == (repr(alone.header), alone.body_at, _said(alone))
+
+
+IDS = (None, "ID:1", "ID:2", "ID:10", "", "a\0b", ULong(1), UUID(b"0123456789abcdef"), b"\1")
+LIKE = [
+    written(MessageHeader(True), MessageProperties(name, to="q", content_type=kind, creation_time=created), body)
+    for name in IDS
+    for created, kind in ((None, None), (5, None), (6, "text/plain"))
+    for body in (None, value("héllo"), data(b""), data(b"x" * 300), data(b"a") + data(b"b"), value(b"octets"), value({"a": 1}), value(None))
+]
+
+
+@given(st.lists(st.tuples(st.sampled_from(LIKE), st.sampled_from((None, None, None, -1, -2, -9)), st.sampled_from((b"", b"", b"ID:", b"\xa1"))), max_size=12))
+def test_messages_that_are_alike_are_each_read_as_they_are(sent: list[tuple[bytes, int | None, bytes]]) -> None:
+    """Cut off, or with an octet that is wrong, too."""
+    arrivals = Arrivals("a client")
+    for octets, end, spoilt in sent:
+        octets = octets.replace(spoilt, b"\xff" * len(spoilt), 1)[:end]  # noqa: PLW2901
+        assert _outcome(arrivals, octets) == _outcome(Arrivals("a client"), octets)
+
+
+def _outcome(arrivals: Arrivals, octets: bytes) -> Any:
+    try:
+        found = arrivals.read(octets, NOW)
+    except Malformed as malformed:
+        return malformed.condition, str(malformed)
+    assert found is not None
+    return repr(found.header), found.body_at, _said(found)
+
+
+def test_what_only_its_identifier_tells_apart_is_not_looked_into(monkeypatch: pytest.MonkeyPatch) -> None:
+    arrivals = Arrivals("a client")
+    first, second, third = [written(properties=MessageProperties(f"ID:{n}", to="q", creation_time=n), count=1, body=data(b"x" * n)) for n in (1, 2, 3)]
+    known = arrivals.read(first, NOW)
+    monkeypatch.setattr("broker_core.amqp.arrivals.open_message", lambda *_, **__: pytest.fail("it was looked into"))
+    for octets, name in ((second, "ID:2"), (third, "ID:3")):
+        found = arrivals.read(octets, NOW)
+        assert known is not None and found is not None
+        assert (found.header.message_id, found.said) == (name, known.said)
+
+
+def _said(arrived: Arrived) -> tuple[Any, ...]:
+    return arrived.said.to, arrived.said.kind, arrived.said.reply_to
 
 
 def test_addresses_are_given_as_written() -> None:
-    opening = open_message(written(properties=MessageProperties(to="topic://prices", reply_to="temp-queue://x")))
-    assert opening is not None
-    said = Arrivals("c").read(opening, NOW)
-    assert (said.to, said.reply_to) == ("topic://prices", "temp-queue://x")
+    found = Arrivals("c").read(written(properties=MessageProperties(to="topic://prices", reply_to="temp-queue://x")), NOW)
+    assert found is not None
+    assert _said(found) == ("topic://prices", None, "temp-queue://x")
 
 
 # -- selectors ------------------------------------------------------------------------------------------------------------------------

@@ -130,10 +130,10 @@ def test_annotations_are_added_and_taken_away() -> None:
 
 
 def test_headers_are_written_as_they_are_meant() -> None:
-    octets = write_header(durable=True, priority=4, ttl=0, first_acquirer=True, delivery_count=0)
+    octets = write_header(durable=True, priority=4, ttl=0, failures=0)
     assert octets == section(0x70, [True, None, None, True])
-    assert write_header(durable=False, priority=9, ttl=5, first_acquirer=False, delivery_count=2)[:3] == b"\0\x53\x70"
-    assert write_header(durable=False, priority=4, ttl=0, first_acquirer=False, delivery_count=0) == section(0x70, [])
+    assert write_header(durable=False, priority=9, ttl=5, failures=2)[:3] == b"\0\x53\x70"
+    assert write_header(durable=False, priority=4, ttl=0, failures=1) == section(0x70, [None, None, None, None, UInt(1)])
 
 
 # -- damaged --------------------------------------------------------------------------------------------------------------------------

@@ -8,8 +8,8 @@ from collections.abc import Callable
 
 import pytest
 
-from broker_core.amqp.mapping import Arrivals, decode
-from broker_core.amqp.sections import open_message
+from broker_core.amqp.arrivals import Arrivals
+from broker_core.amqp.mapping import decode
 from broker_core.conversion import ToAmqp, to_stomp
 from broker_core.engine.message import Header, Message
 from broker_core.stomp.escaping import canonical
@@ -52,7 +52,6 @@ def test_what_is_remembered_of_messages_is_bounded(work: Callable[[int, int], No
 def test_a_link_remembers_no_large_opening() -> None:
     arrivals = Arrivals("c")
     for size in (100, 30_000):
-        opening = open_message(_amqp(1, size))
-        assert opening is not None
-        again = arrivals.read(opening, NOW) is arrivals.read(opening, NOW)
+        octets = _amqp(1, size)
+        again = arrivals.read(octets, NOW) is arrivals.read(octets, NOW)
         assert again == (size == 100)
