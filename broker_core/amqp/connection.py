@@ -480,6 +480,15 @@ class Connection:
         self._ending[session.channel] = None
         self.out.append(frame(session.channel, End(error)))
 
+    def again(self, session: Session, late: list[Any], events: list[Any]) -> None:
+        """What the peer said before the handle that it is about was free."""
+        for performative in late:
+            try:
+                session.flow(performative, events) if isinstance(performative, Flow) else self._within(session, performative, events)
+            except SessionFault as fault:
+                self._end(session, fault.error, events)
+                return
+
     def _drop(self, session: Session, events: list[Event]) -> None:
         del self._sessions[session.channel]
         session.close(events)

@@ -60,6 +60,8 @@ class Receiver:
         """It was rejected before it was here as a whole."""
         self._is_lost = False
         self._is_open = False
+        self._closing = False
+        """The peer has detached it, perhaps before it was answered."""
 
     # -- opening and closing --------------------------------------------------------------------------------------------------------
     def open(self, events: list[Any]) -> None:
@@ -69,7 +71,7 @@ class Receiver:
             self.opened()
 
     def opened(self) -> None:
-        if self._is_lost:
+        if self._is_lost and not self._closing:
             return
         asked, connection = self._attach, self.session.connection
         answer = Attach(asked.name, asked.handle, RECEIVER, asked.snd_settle_mode, asked.rcv_settle_mode, asked.source, self._target)
@@ -81,7 +83,9 @@ class Receiver:
         self.replenish()
 
     def refused(self, error: Error) -> None:
-        if not self._is_lost:
+        if self._closing:
+            self.session.refuse_attach(self._attach, None)
+        elif not self._is_lost:
             self._is_lost = True
             self.session.refuse_attach(self._attach, error)
 
@@ -90,6 +94,7 @@ class Receiver:
         self._end(events)
         if self._made and not self._is_lost:
             events.append(EndTemporary(self.session.connection.peer, self._made, self.session.closing(self.handle, closed)))
+            self._closing = True
         elif not self._is_lost:
             self.session.answer_detach(self.handle, closed)
         self._is_lost = True
@@ -115,7 +120,7 @@ class Receiver:
     # -- credit ---------------------------------------------------------------------------------------------------------------------
     def flow(self, flow: Flow, events: list[Any]) -> None:
         """Of a producer nothing but its wish to be answered matters: we know what it has sent."""
-        if flow.echo:
+        if flow.echo and self._is_open:
             self._tell()
 
     def replenish(self) -> None:

@@ -102,6 +102,8 @@ class Sender:
         """Credit that was given and came to nothing, by drains."""
         self._limit = 0
         """The delivery-count that it may reach."""
+        self._is_open = self._owes_flow = False
+        """It was answered; the peer wants to hear of its credit when it is."""
         self._drained = False
         """What waits is to leave before the peer is told that it is drained."""
 
@@ -121,6 +123,9 @@ class Sender:
         answer.unsettled = None if asked.unsettled is None else {}
         answer.initial_delivery_count, answer.offered_capabilities = 0, consumer.offered
         self.session.write(answer)
+        self._is_open = True
+        if self._owes_flow and not self.closing:
+            self._tell()
 
     def found(self, found: Found) -> None:
         """The subscription of this name."""
@@ -196,8 +201,9 @@ class Sender:
             credit = min(flow.link_credit, CREDIT_MAX)
             self._limit = (self._count - behind + credit) % MODULUS
             events.append(Grant(self.link, max(credit - behind, 0), flow.drain, self._tag, self.session.connection.peer))
-        if flow.echo:
+        if flow.echo and self._is_open:
             self._tell()
+        self._owes_flow = flow.echo and not self._is_open
 
     def drained(self) -> None:
         """Nothing more can come now: the rest of the credit lapses."""

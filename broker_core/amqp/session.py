@@ -29,6 +29,8 @@ WINDOW = (1 << 31) - 1
 """Frames that may come: what is held is bounded by credit, and by reading no more."""
 HANDLE_MAX = 65_535
 ACCEPTED_OUTCOME = Outcome.ACCEPTED
+LATE_MAX = 8
+"""Performatives for one handle that are kept until its former link is answered: an attach, its credit, its detach, and once more."""
 LOOK_EFFORT = 16
 """Deliveries that a disposition may mean, looked at in a microsecond, about."""
 
@@ -45,6 +47,9 @@ class Session:
         """Of links that are attached, with the peer's roles."""
         self._detached: dict[int, None] = {}
         """Handles of links that we have detached and the peer has not: what comes for them is late."""
+        self._leaving: dict[int, list[Attach | Flow | Detach]] = {}
+        """Handles of links that the peer has detached, which is not answered yet, and what came for the links that have these handles next: it may use
+        them again at once (transport 2.6.2)."""
         self._handle_max = begin.handle_max
         self._next_incoming_id = begin.next_outgoing_id
         self._next_outgoing_id = 0
@@ -78,6 +83,8 @@ class Session:
         handle = attach.handle
         if handle > self._handle_max:
             raise SessionFault(NOT_ALLOWED, f"handle {handle} is more than the handle-max {self._handle_max}")
+        if self._is_late(handle, attach):
+            return
         if handle in self.links or handle in self._detached:
             raise SessionFault(HANDLE_IN_USE, f"handle {handle} is in use")
         try:
@@ -106,12 +113,29 @@ class Session:
         if handle in self._detached:
             del self._detached[handle]
             return
+        if self._leaving.get(handle) and self._is_late(handle, detach):
+            return
         self._link(handle).close(detach.closed, events)
+        if handle in self.links:
+            self._leaving.setdefault(handle, [])
+
+    def _is_late(self, handle: int, performative: Attach | Flow | Detach) -> bool:
+        """It is for the next link of this handle. Raises SessionFault."""
+        late = self._leaving.get(handle)
+        if late is None:
+            return False
+        if len(late) >= LATE_MAX:
+            raise SessionFault(HANDLE_IN_USE, f"handle {handle} is in use: its link is not detached yet")
+        late.append(performative)
+        return True
 
     def answer_detach(self, handle: int, closed: bool, error: Error | None = None) -> None:
         """The peer has detached the link, and so do we."""
         self._free(handle)
         self.write(Detach(handle, closed, error))
+        late = self._leaving.pop(handle, None)
+        if late:
+            self.connection.again(self, late, self.connection.commands)
 
     def end_link(self, handle: int, error: Error) -> None:
         """Detach it for a reason of our own. What the engine knows of it is the caller's matter."""
@@ -141,6 +165,7 @@ class Session:
         self.unsettled.clear()
         self._accepted.clear()
         self._fed.clear()
+        self._leaving.clear()
 
     def _link(self, handle: int) -> Any:
         link = self.links.get(handle)
@@ -211,7 +236,7 @@ class Session:
         if flow.handle is None:
             if flow.echo:
                 self.write_flow()
-        elif flow.handle not in self._detached:
+        elif flow.handle not in self._detached and not (self._leaving.get(flow.handle) and self._is_late(flow.handle, flow)):
             link = self._link(flow.handle)
             try:
                 link.flow(flow, events)

@@ -1,0 +1,52 @@
+"""A handle may be used again as soon as its link was detached, before that is answered (transport 2.6.2)."""
+
+from __future__ import annotations
+
+from broker_core.amqp.frames import frame
+from broker_core.amqp.performatives import RECEIVER, SENDER, Attach, Begin, Detach, End, Flow, Source, Target
+from tests.amqp.conversation import Client, bodies, message
+
+DETACH = Detach(0, closed=False)
+
+
+def consumer(name: str, address: str = "orders") -> Attach:
+    return Attach(name, 0, RECEIVER, source=Source(address), target=Target())
+
+
+def test_a_link_may_have_the_handle_of_one_whose_detach_is_not_answered(client: Client) -> None:
+    client.produces()
+    client.sends(message(b"a"))
+    client.consumes(credit=0)
+    heard = client.speaks(DETACH, consumer("next"), client.grants(0, 5))
+    assert [type(each) for each in heard[:2]] == [Detach, Attach]
+    assert heard[1].name == "next"
+    assert bodies(heard) == [b"a"]
+
+
+def test_it_may_have_the_name_too_and_end_at_once_and_so_may_one_more(client: Client) -> None:
+    client.consumes(credit=0, name="sub")
+    heard = client.speaks(DETACH, consumer("sub"), DETACH, consumer("last"), client.grants(0, 5, echo=True))
+    assert [type(each) for each in heard] == [Detach, Attach, Detach, Attach, Flow]
+    assert [each.name for each in heard if isinstance(each, Attach)] == ["sub", "last"]
+
+
+def test_a_producers_handle_is_free_as_well(client: Client) -> None:
+    client.produces(handle=0)
+    producer = Attach("p", 0, SENDER, source=Source(), target=Target(dynamic=True), initial_delivery_count=0)
+    assert [type(each) for each in client.speaks(DETACH, producer, DETACH, consumer("c"))] == [Detach, Attach, Detach, Attach]
+
+
+def test_what_is_wrong_with_it_ends_the_session_when_its_turn_comes(client: Client) -> None:
+    client.consumes(credit=0)
+    heard = client.speaks(DETACH, consumer("next"), consumer("once more"))
+    assert [type(each) for each in heard] == [Detach, End]
+    assert heard[-1].error.condition == "amqp:session:handle-in-use"
+    assert [type(each) for each in client.speaks(End(), Begin(None, 0, 10, 10), consumer("again"))] == [Begin, Attach]
+
+
+def test_only_so_much_is_kept_until_then() -> None:
+    client = Client().opens()
+    client.consumes(credit=0)
+    said = b"".join(frame(0, each) for each in (DETACH, consumer("next"), *[client.grants(0, number) for number in range(20)]))
+    client.says(said)
+    assert client.hears_one(End).error.condition == "amqp:session:handle-in-use"
