@@ -46,6 +46,12 @@ def mortal(home: Service) -> Service:
     return home
 
 
+@pytest.fixture
+def queue() -> str:
+    """The name of a queue that nobody else uses."""
+    return f"own.{next(_numbers)}"
+
+
 # -- the Python client ----------------------------------------------------------------------------------------------------------------
 @pytest.fixture
 def connection(service: Service) -> Iterator[Connection]:

@@ -8,6 +8,8 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 
+from tests.support.service import Service
+
 AT_ONCE = 6
 """Most of a scenario's time is waiting for what must not come."""
 SECONDS_MAX = 150
@@ -20,6 +22,22 @@ def play(command: Sequence[str], folder: Path) -> str:
     """What the program said if it failed."""
     done = subprocess.run(command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=SECONDS_MAX)
     return done.stdout or f"ended with {done.returncode}" if done.returncode else ""
+
+
+def kill_in_the_middle(command: Sequence[str], mortal: Service, folder: Path) -> str:
+    """The node is killed when the program says that it is in the middle of something; it reads a line when there is one again. What it said then."""
+    with subprocess.Popen(command, cwd=folder, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as application:
+        try:
+            assert application.stdin is not None and application.stdout is not None
+            before = ""
+            while "in the middle" not in (line := application.stdout.readline()):
+                assert line, f"it ended before: {before}"
+                before += line
+            mortal.kill("node")
+            mortal.await_ready()
+            return application.communicate("\n", timeout=SECONDS_MAX)[0]
+        finally:
+            application.kill()
 
 
 @contextmanager

@@ -2,63 +2,29 @@
 
 from __future__ import annotations
 
-import itertools
 import time
-from collections.abc import Callable, Iterator
-from typing import Any
+from collections.abc import Iterator
 
 import pytest
 
+from broker_core.client import Connection as StompConnection
+from broker_core.client import Queue, TextMessage, Topic
 from tests.acceptance.python_client import factory
 from tests.support.service import Service
 
-proton = pytest.importorskip("proton", reason="python-qpid-proton is built where there is a C compiler")
+# isort: split
+from tests.acceptance.proton_client import PATIENCE, await_true, connect, connected, gets_nothing, proton, receive
 
-from broker_core.client import Connection as StompConnection  # noqa: E402
-from broker_core.client import Queue, TextMessage, Topic  # noqa: E402
-from proton import ConnectionException, Message  # noqa: E402
-from proton.reactor import AtMostOnce, Copy, DurableSubscription, Selector  # noqa: E402
-from proton.utils import BlockingConnection, LinkDetached, SendException  # noqa: E402
-
-PATIENCE = 20
-NOTHING = 0.3
-_numbers = itertools.count(1)
-
-
-@pytest.fixture
-def queue() -> str:
-    """One that nobody else uses."""
-    return f"proton.{next(_numbers)}"
-
-
-def connect(service: Service, login: str = "guest:guest", mechanism: str = "PLAIN", **how: Any) -> BlockingConnection:
-    return BlockingConnection(f"amqp://{login}@127.0.0.1:{service.amqp_port}", timeout=PATIENCE, allowed_mechs=mechanism, **how)
+# isort: split
+from proton import ConnectionException, Message
+from proton.reactor import AtMostOnce, Copy, DurableSubscription, Selector
+from proton.utils import BlockingConnection, LinkDetached, SendException
 
 
 @pytest.fixture
 def connection(service: Service) -> Iterator[BlockingConnection]:
-    made = connect(service)
-    yield made
-    made.close()
-
-
-def receive(receiver: Any, *, accept: bool = True) -> Message:
-    message = receiver.receive(timeout=PATIENCE)
-    if accept:
-        receiver.accept()
-    return message
-
-
-def gets_nothing(receiver: Any) -> None:
-    with pytest.raises(proton.Timeout):
-        receiver.receive(timeout=NOTHING)
-
-
-def await_true(connection: BlockingConnection, condition: Callable[[], bool]) -> None:
-    ends = time.monotonic() + PATIENCE
-    while not condition():
-        assert time.monotonic() < ends
-        connection.container.do_work(0.05)
+    with connected(service) as made:
+        yield made
 
 
 # -- queues -----------------------------------------------------------------------------------------------------------------------------
@@ -101,6 +67,42 @@ def test_what_is_not_accepted_comes_again_or_is_dead(connection: BlockingConnect
     got = receive(dead)
     assert got.body == "a"
     assert got.annotations["x-opt-JMS_SUN_DMQ_UNDELIVERED_REASON"] == "UNDELIVERABLE"
+
+
+def test_a_message_that_could_not_be_used_comes_again_with_a_count(connection: BlockingConnection, queue: str) -> None:
+    connection.create_sender(queue).send(Message(body="a", durable=True))
+    receiver = connection.create_receiver(queue, credit=10)
+    receiver.receive(timeout=PATIENCE)
+    delivery = receiver.fetcher.unsettled.popleft()
+    delivery.local.failed = True
+    delivery.update(proton.Delivery.MODIFIED)
+    delivery.settle()
+    again = receive(receiver)
+    assert (again.delivery_count, again.first_acquirer) == (1, False)
+
+
+def test_the_highest_priority_comes_first(connection: BlockingConnection, queue: str) -> None:
+    sender = connection.create_sender(queue)
+    for priority in range(10):
+        sender.send(Message(body=priority, priority=priority))
+    receiver = connection.create_receiver(queue, credit=10)
+    assert [receive(receiver).body for _ in range(10)] == [9, 8, 7, 6, 5, 4, 3, 2, 1, 0]
+
+
+def test_what_has_expired_is_among_the_dead(connection: BlockingConnection, queue: str) -> None:
+    connection.create_sender(queue).send(Message(body="late", ttl=0.1, durable=True))
+    time.sleep(0.3)
+    gets_nothing(connection.create_receiver(queue, credit=1, name="too late"))
+    chosen = Selector(f"JMS_SUN_DMQ_UNDELIVERED_REASON = 'EXPIRED' AND original_destination = 'queue/{queue}'")
+    assert receive(connection.create_receiver("mq.sys.dmq", credit=1, options=[chosen])).body == "late"
+
+
+def test_what_is_delayed_comes_later(connection: BlockingConnection, queue: str) -> None:
+    receiver = connection.create_receiver(queue, credit=1)
+    began = time.monotonic()
+    connection.create_sender(queue).send(Message(body="later", annotations={proton.symbol("x-opt-delivery-delay"): 700}))
+    assert receive(receiver).body == "later"
+    assert time.monotonic() - began >= 0.69
 
 
 def test_settled_messages_need_no_outcome_either_way(connection: BlockingConnection, queue: str) -> None:
@@ -230,6 +232,13 @@ def test_a_selector_reads_the_numbers_of_stomp_and_a_pattern_tells_the_topic_of_
 def test_who_may_not_come_in_is_refused(service: Service, mechanism: str) -> None:
     with pytest.raises(ConnectionException, match=r"unauthorized|[Aa]uthentication"):
         connect(service, "guest:wrong", mechanism)
+
+
+def test_a_container_that_is_connected_is_refused(service: Service) -> None:
+    sole = {"container": "proton alone", "desired_capabilities": proton.symbol("sole-connection-for-container")}
+    with connected(service, **sole), pytest.raises(ConnectionException, match="invalid-field"):
+        connect(service, **sole)
+    connect(service, **sole).close()
 
 
 def test_a_connection_that_says_nothing_is_kept_by_its_idle_time_out(service: Service, queue: str) -> None:

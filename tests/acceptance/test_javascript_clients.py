@@ -6,12 +6,13 @@ import hashlib
 import re
 import shutil
 import subprocess
+import uuid
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.acceptance.programs import Playing, played
+from tests.acceptance.programs import Playing, kill_in_the_middle, played
 from tests.support.service import Service
 
 FOLDER = Path(__file__).with_name("javascript")
@@ -28,7 +29,8 @@ PLAYED = [
 ]
 
 
-AMQP_PLAYED = scenarios("amqp_scenarios.mjs")
+ALONE = "is_killed_in_a_transaction"
+AMQP_PLAYED = [scenario for scenario in [*scenarios("amqp_scenarios.mjs"), *scenarios("amqp_transactions.mjs")] if scenario != ALONE]
 
 
 @pytest.fixture(scope="module")
@@ -50,7 +52,6 @@ def playing(packages: None, service: Service) -> Iterator[Playing]:
     commands = {
         f"{client} {scenario}": ["node", "play.mjs", str(service.stomp_port), client, f"{client}.{scenario}", scenario] for client, scenario in PLAYED
     }
-    commands |= {f"rhea {scenario}": ["node", "play_amqp.mjs", str(service.amqp_port), f"rhea.{scenario}", scenario] for scenario in AMQP_PLAYED}
     with played(commands, FOLDER) as running:
         yield running
 
@@ -60,9 +61,25 @@ def test_an_application_for_javascript_works(playing: Playing, client: str, scen
     assert playing[f"{client} {scenario}"].result() == ""
 
 
+@pytest.fixture(scope="module")
+def amqp_played(packages: None, service: Service) -> dict[str, str]:
+    """What went wrong, by scenario."""
+    command = ["node", "play_amqp.mjs", str(service.amqp_port), uuid.uuid4().hex[:8], *AMQP_PLAYED]
+    done = subprocess.run(command, cwd=FOLDER, capture_output=True, text=True, timeout=INSTALL_SECONDS_MAX)
+    lines = [line.partition(" ") for line in done.stdout.splitlines()]
+    return {scenario: problem for scenario, _, problem in lines} or {"": done.stderr}
+
+
 @pytest.mark.parametrize("scenario", AMQP_PLAYED)
-def test_an_amqp_application_for_javascript_works(playing: Playing, scenario: str) -> None:
-    assert playing[f"rhea {scenario}"].result() == ""
+def test_an_amqp_application_for_javascript_works(amqp_played: dict[str, str], scenario: str) -> None:
+    assert amqp_played.get(scenario, f"it was not played: {amqp_played}") == ""
+
+
+def test_an_amqp_application_whose_node_is_killed_in_a_transaction_does_it_again(packages: None, mortal: Service) -> None:
+    """It reconnects by itself; of the transaction nothing is left, and what it had taken comes again, flagged."""
+    command = ["node", "play_amqp.mjs", str(mortal.amqp_port), uuid.uuid4().hex[:8], ALONE]
+    said = kill_in_the_middle(command, mortal, FOLDER)
+    assert "well" in said.splitlines(), said
 
 
 def test_the_lock_file_names_no_host() -> None:

@@ -8,6 +8,7 @@ import uuid
 
 import pytest
 
+from tests.acceptance.programs import kill_in_the_middle
 from tests.support import jms
 from tests.support.jms import FOLDER, SECONDS_MAX
 from tests.support.service import Service
@@ -40,14 +41,5 @@ def test_a_jms_application_works(played: dict[str, str], scenario: str) -> None:
 def test_a_transaction_whose_node_is_killed_never_was_and_is_done_again(class_path: str, mortal: Service) -> None:
     """The client reconnects by itself, is told that the transaction was rolled back, and gets the message again, flagged."""
     command = ["java", "-cp", class_path, "Scenarios", f"amqp://127.0.0.1:{mortal.amqp_port}", uuid.uuid4().hex[:8], "killedInATransaction"]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as application:
-        try:
-            assert application.stdin is not None and application.stdout is not None
-            while "in the middle" not in (line := application.stdout.readline()):
-                assert line, "it ended before"
-            mortal.kill("node")
-            mortal.await_ready()
-            said, _ = application.communicate("\n", timeout=120)
-        finally:
-            application.kill()
+    said = kill_in_the_middle(command, mortal, FOLDER)
     assert "well" in said.splitlines(), said

@@ -3,6 +3,7 @@ import assert from "node:assert/strict";
 
 import rhea from "rhea";
 
+import { pause } from "./inbox.mjs";
 import { goes, outcome_of, Rhea } from "./rhea_client.mjs";
 
 const take = async (receiver) => {
@@ -91,6 +92,35 @@ export async function a_large_message_comes_octet_by_octet(port, name) {
   await client.close();
 }
 
+export async function the_highest_priority_comes_first(port, name) {
+  const client = await Rhea.open(port);
+  const sender = await client.sends_to(name);
+  for (let priority = 0; priority < 10; priority += 1) await outcome_of(sender, { body: priority, priority });
+  const receiver = await client.receives(name);
+  for (let priority = 9; priority >= 0; priority -= 1) assert.equal(await take(receiver), priority);
+  await client.close();
+}
+
+export async function what_has_expired_is_among_the_dead(port, name) {
+  const client = await Rhea.open(port);
+  await outcome_of(await client.sends_to(name), { body: "late", ttl: 100, durable: true });
+  await pause(300);
+  await (await client.receives(name)).inbox.none();
+  const filter = rhea.filter.selector(`JMS_SUN_DMQ_UNDELIVERED_REASON = 'EXPIRED' AND original_destination = 'queue/${name}'`);
+  assert.equal(await take(await client.receives({ address: "mq.sys.dmq", filter })), "late");
+  await client.close();
+}
+
+export async function what_is_delayed_comes_later(port, name) {
+  const client = await Rhea.open(port);
+  const receiver = await client.receives(name);
+  const began = Date.now();
+  await outcome_of(await client.sends_to(name), { body: "later", message_annotations: { "x-opt-delivery-delay": 700 } });
+  assert.equal(await take(receiver), "later");
+  assert.ok(Date.now() - began >= 690, `it came after ${Date.now() - began} ms`);
+  await client.close();
+}
+
 // -- topics ----------------------------------------------------------------------------------------------------------------------------
 export async function a_topic_is_for_all_and_a_selector_chooses(port, name) {
   const client = await Rhea.open(port);
@@ -110,7 +140,7 @@ export async function a_durable_subscription_is_kept(port, name) {
   const durable = { address: `topic://${name}`, durable: 2, expiry_policy: "never" };
   let client = await Rhea.open(port, { container: name });
   let receiver = await client.receives(durable, { name: "sub" });
-  await goes(receiver, () => receiver.detach(), "receiver_detached").catch(() => undefined);
+  await goes(receiver, () => receiver.detach(), "receiver_close");
   const sender = await client.sends_to(`topic://${name}`);
   await outcome_of(sender, { body: "kept", durable: true });
   await client.close();
@@ -134,6 +164,38 @@ export async function workers_share_a_subscription(port, name) {
   await client.close();
 }
 
+export async function workers_share_a_durable_subscription(port, name) {
+  const source = { address: `topic://${name}`, durable: 2, expiry_policy: "never", capabilities: ["shared"] };
+  let client = await Rhea.open(port, { container: name });
+  const one = await client.receives(source, { name: "sub", credit: 1 });
+  const two = await client.receives(source, { name: "sub|2", credit: 1 });
+  const sender = await client.sends_to(`topic://${name}`);
+  for (const body of ["a", "b"]) await outcome_of(sender, { body, durable: true });
+  assert.deepEqual([await take(one), await take(two)].sort(), ["a", "b"]);
+  for (const receiver of [one, two]) await goes(receiver, () => receiver.detach(), "receiver_close");
+  await outcome_of(sender, { body: "kept", durable: true });
+  await client.close();
+  client = await Rhea.open(port, { container: name });
+  const last = await client.receives(source, { name: "sub|3" });
+  assert.equal(await take(last), "kept");
+  await goes(last, () => last.close(), "receiver_close");
+  await client.close();
+}
+
+export async function a_durable_subscription_that_containers_share_is_ended_by_its_name(port, name) {
+  const source = { address: `topic://${name}`, durable: 2, expiry_policy: "never", capabilities: ["shared", "global"] };
+  const clients = [await Rhea.open(port), await Rhea.open(port)];
+  const receivers = [await clients[0].receives(source, { name: `${name}|global` }), await clients[1].receives(source, { name: `${name}|global2` })];
+  await outcome_of(await clients[0].sends_to(`topic://${name}`), { body: "once", durable: true });
+  assert.equal(await Promise.race(receivers.map(take)), "once");
+  for (const receiver of receivers) await goes(receiver, () => receiver.detach(), "receiver_close");
+  const found = await clients[0].finds(`${name}|global`, ["shared", "global"]);
+  assert.equal(found.source.address, `topic://${name}`);
+  await goes(found, () => found.close(), "receiver_close");
+  await assert.rejects(clients[0].finds(`${name}|global`, ["shared", "global"]), /subscription/);
+  for (const client of clients) await client.close();
+}
+
 // -- temporary destinations --------------------------------------------------------------------------------------------------------------
 export async function a_request_is_answered(port, name) {
   const asking = await Rhea.open(port);
@@ -155,4 +217,12 @@ export async function a_request_is_answered(port, name) {
 // -- connections -------------------------------------------------------------------------------------------------------------------------
 export async function wrong_credentials_are_refused(port) {
   await assert.rejects(Rhea.open(port, { password: "wrong" }));
+}
+
+export async function a_container_that_is_connected_is_refused(port, name) {
+  const sole = { container: name, desired_capabilities: ["sole-connection-for-container"] };
+  const client = await Rhea.open(port, sole);
+  await assert.rejects(Rhea.open(port, sole), /in use/);
+  await client.close();
+  await (await Rhea.open(port, sole)).close();
 }

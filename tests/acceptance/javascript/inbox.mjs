@@ -32,6 +32,6 @@ export class Inbox {
 
   async none() {
     await pause(QUIET);
-    if (this.#messages.length > 0) throw new Error(`unexpected: ${JSON.stringify(this.#messages[0])}`);
+    if (this.#messages.length > 0) throw new Error(`unexpected: ${JSON.stringify({ ...this.#messages[0], delivery: undefined })}`);
   }
 }
