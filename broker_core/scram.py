@@ -58,11 +58,24 @@ def make_verifier(password: str, salt: bytes, iterations: int = ITERATIONS) -> V
 
 def check_password(password: str, verifier: Verifier) -> bool:
     """True if `password` is the one that `verifier` was made from; takes the same time for every wrong one."""
-    try:
-        offered = make_verifier(password, verifier.salt, verifier.iterations)
-    except InvalidPassword:
-        return False
-    return hmac.compare_digest(offered.stored_key, verifier.stored_key)
+    return Offer(password).matches(verifier)
+
+
+class Offer:
+    """A password that a client states. It is hashed once for all verifiers that are salted alike, as those of one account are."""
+
+    def __init__(self, password: str) -> None:
+        self._password = password
+        self._made: tuple[bytes, int, bytes] = (b"", 0, b"")
+
+    def matches(self, verifier: Verifier) -> bool:
+        if self._made[:2] != (verifier.salt, verifier.iterations):
+            try:
+                stored_key = make_verifier(self._password, verifier.salt, verifier.iterations).stored_key
+            except InvalidPassword:
+                return False
+            self._made = (verifier.salt, verifier.iterations, stored_key)
+        return hmac.compare_digest(self._made[2], verifier.stored_key)
 
 
 def prepared(password: str) -> bytes:

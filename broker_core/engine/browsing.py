@@ -7,6 +7,7 @@ at a time: a look at two million messages takes its minute beside the traffic an
 
 from __future__ import annotations
 
+from .access import BROWSE, is_allowed
 from .address import is_temporary, is_topic
 from .aliases import follow
 from .browser import Browser, Doing
@@ -25,7 +26,7 @@ from .shard import Shard
 from .temporary import is_own
 from .walk import Walk, may_come_again
 
-NOTHING_THERE = (Refusal.TOO_MANY_DESTINATIONS, Refusal.TOO_MANY_TEMPORARIES)
+NOTHING_THERE = (Refusal.TOO_MANY_DESTINATIONS, Refusal.TOO_MANY_TEMPORARIES, Refusal.ACCESS_DENIED)
 """Why a queue cannot be made; to look at one that is not there needs none."""
 
 CHOICE = 64
@@ -62,6 +63,8 @@ def _why_not(shard: Shard, peer: Peer, command: Browse) -> Refusal | None:
         return Refusal.NOT_SUPPORTED
     if is_temporary(command.address) and not is_own(peer, command.address):
         return Refusal.NOT_THE_OWNER
+    if shard.access is not None and not is_allowed(shard, command.peer, BROWSE, command.address):
+        return Refusal.ACCESS_DENIED
     refusal = None if command.address in shard.destinations else why_not_create(shard, command.peer, command.address)
     return None if refusal in NOTHING_THERE else refusal
 

@@ -6,15 +6,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum, IntEnum
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from .branch import State
 from .effects import Outcome
 from .message import Header, Message
 from .subscription import EVERYTHING, Filter
+
+if TYPE_CHECKING:
+    from .access import Rule
 
 
 # -- peers --------------------------------------------------------------------------------------------------------------------------
@@ -316,6 +319,16 @@ class SegmentCompacted:
     segment: int
 
 
+# -- who may what ---------------------------------------------------------------------------------------------------------------------
+@dataclass(slots=True)
+class SetAccess:
+    """The rules of access from now on, all of them; before the first everybody may everything."""
+
+    rules: Sequence[Rule]
+    groups: Mapping[str, Sequence[str]]
+    """Of accounts that are in any."""
+
+
 # -- the administrator's door --------------------------------------------------------------------------------------------------------
 class Direction(IntEnum):
     """What a pause stops; the destination's state is the union (Open MQ: RUNNING 0, CONSUMERS_PAUSED 1, PRODUCERS_PAUSED 2, PAUSED 3)."""
@@ -351,5 +364,5 @@ def send_of(command: object) -> Send | None:
 
 Command = (
     Open | Stop | Start | Sync | PeerLost | Send | Request | TakeOver | CreateTemporary | EndTemporary | Attach | Browse | Unsubscribe | Lookup | Grant
-    | Settle | Begin | Transacted | End | BeginBranch | EndBranch | ListBranches | Detach | PageLoaded | SegmentDropped | SegmentCompacted | Control
+    | Settle | Begin | Transacted | End | BeginBranch | EndBranch | ListBranches | Detach | PageLoaded | SegmentDropped | SegmentCompacted | SetAccess | Control
 )  # fmt: skip

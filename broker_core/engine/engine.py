@@ -15,6 +15,7 @@ from .dispatch import drain, settle_presettled
 from .effects import Commit, Confirmed, Effects
 from .expiring import end_expired, fire_timers, page_of_expired
 from .fan_out import hand_out
+from .guarding import set_access
 from .holding import let_in, may_let_in
 from .keeping import tend
 from .link import Peer
@@ -311,5 +312,6 @@ _HANDLERS: dict[type, Callable[[Shard, Any], None]] = {
     c.PageLoaded: _page_loaded,
     c.SegmentDropped: _segment_dropped,
     c.SegmentCompacted: _segment_compacted,
+    c.SetAccess: set_access,
     c.Control: control,
 }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from .access import CREATE, is_allowed
 from .accounting import discard_body, settle_now
 from .address import is_reserved, is_temporary, is_topic, is_valid
 from .capacity import follow_limits, inherit
@@ -34,6 +35,8 @@ def why_not_create(shard: Shard, peer: int, address: str) -> Refusal | None:
         return Refusal.INVALID_DESTINATION
     if is_temporary(address):
         return why_not_make(shard, shard.peers.get(peer), address)
+    if shard.access is not None and not is_allowed(shard, peer, CREATE, address):
+        return Refusal.ACCESS_DENIED
     if is_reserved(address) or not shard.limits.auto_create:
         return Refusal.NO_SUCH_DESTINATION
     if len(shard.destinations) >= shard.limits.destinations_max:

@@ -13,6 +13,7 @@ class Refusal(Enum):
     TEMPORARY_DESTINATION_GONE = "the temporary destination has ended with the connection that made it"
     NOT_THE_OWNER = "a temporary destination is consumed by the connection that made it and by nobody else"
     NOT_DURABLE = "a subscription of a temporary topic ends with its connection and cannot be durable"
+    ACCESS_DENIED = "the account may not do this there: a rule of its operator refuses it, or none allows it"
     INVALID_PATTERN = "the pattern of topics is not valid"
     DESTINATION_PAUSED = "the destination accepts no messages at present: an operator paused it"
     DESTINATION_EXISTS = "a destination with this name exists already"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from .access import CREATE, PRODUCE, is_allowed
 from .accounting import discard_body
 from .capacity import admit, bound_life, entered, why_not_taken
 from .aliases import redirect
@@ -25,7 +26,7 @@ NOBODY = 0
 
 def send(shard: Shard, command: Send) -> None:
     destination = shard.destinations.get(command.address)
-    if destination is None or destination.state & Direction.PRODUCERS or destination.is_reserved or destination.levels is not None:
+    if destination is None or destination.state & Direction.PRODUCERS or destination.is_reserved or destination.levels is not None or shard.access is not None:
         refusal, detail = why_not_send(shard, command)
         if refusal is not None:
             if not bury_refused(shard, command, refusal, detail):
@@ -111,6 +112,8 @@ def why_not_send(shard: Shard, send: Send) -> tuple[Refusal | None, str]:
 
 def why_not(shard: Shard, send: Send) -> Refusal | None:
     """Why the message may not be sent there; None: it may."""
+    if shard.access is not None and not is_allowed(shard, send.peer, PRODUCE, send.address):
+        return Refusal.ACCESS_DENIED
     destination = shard.destinations.get(send.address)
     if destination is None:
         return why_not_create(shard, send.peer, send.address)
@@ -125,6 +128,8 @@ def why_not(shard: Shard, send: Send) -> Refusal | None:
 
 def particulars(shard: Shard, send: Send, refusal: Refusal) -> str:
     """Of a refusal by why_not."""
+    if refusal is Refusal.ACCESS_DENIED:
+        return f"{CREATE if is_allowed(shard, send.peer, PRODUCE, send.address) else PRODUCE} {send.address}"
     destination = shard.destinations.get(send.address)
     if refusal is Refusal.RELIABILITY_EXCEEDED and destination is not None and destination.levels is not None:
         return destination.levels.detail(send.address, send.message.header)

@@ -23,6 +23,7 @@ from .subscription import Subscription
 from .wildcard import Matches
 
 if TYPE_CHECKING:
+    from .access import Access
     from .aliases import Alias
     from .expiring import Run
     from .fan_out import FanOut, Reminder
@@ -184,6 +185,7 @@ class Shard:
     __slots__ = (
         "accepted",
         "accepted_before",
+        "access",
         "aliases",
         "batch",
         "blocked",
@@ -266,6 +268,8 @@ class Shard:
         self.instance = instance
         """Names this installation in message ids: ID:<instance>-<sequence>."""
         self.now = 0
+        self.access: Access | None = None
+        """None: everybody may everything."""
         self.effort = 0
         """What commands have cost beyond what each of them does, about, in microseconds: the host sets it back and looks at it, so that a client
         who asks for much at a time does not keep the others waiting."""

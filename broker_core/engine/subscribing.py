@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from . import browsing
+from .access import CONSUME, CREATE, is_allowed
 from .accounting import empty, give_back_octets
 from .address import is_temporary, is_topic
 from .aliases import follow
@@ -103,12 +104,14 @@ def _why_not_attach(shard: Shard, peer: Peer, command: Attach) -> tuple[Refusal 
         return Refusal.NOT_THE_OWNER, address
     if is_temporary(address) and command.durable:
         return Refusal.NOT_DURABLE, address
+    if shard.access is not None and not is_allowed(shard, command.peer, CONSUME, address):
+        return Refusal.ACCESS_DENIED, f"{CONSUME} {address}"
     if has_wildcards(address):
         if sentence := problem(address):
             return Refusal.INVALID_PATTERN, f"{address}: {sentence}"
         return _why_not_subscribe(shard, peer, command)
     if address not in shard.destinations and (refusal := why_not_create(shard, command.peer, address)) is not None:
-        return refusal, address
+        return refusal, f"{CREATE} {address}" if refusal is Refusal.ACCESS_DENIED else address
     if is_topic(address):
         return _why_not_subscribe(shard, peer, command)
     if (shard.foreign or shard.policies or peer.forwards) and (detail := why_not_consume(shard, peer, command)) is not None:

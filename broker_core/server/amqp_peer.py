@@ -6,6 +6,7 @@ import asyncio
 import logging
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
+from dataclasses import replace
 from typing import cast
 
 from broker_core.amqp.connection import Connection, Event
@@ -64,6 +65,9 @@ class AmqpPeer(SocketPeer[Connection]):
             events = []
         else:
             self._begin(answer.account)
+            if most := self._node.accounts.sessions_max(answer.account):
+                limits = self._connection.limits
+                self._connection.limits = replace(limits, channels_max=min(limits.channels_max, most))
             events = self._connection.accept(answer.account, self._node.accounts.mapping(answer.account), answer.additional)
         self._arm()
         return events

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Protocol
 
 
@@ -12,12 +13,12 @@ class Shut(Protocol):
 
 class Sessions:
     def __init__(self) -> None:
-        self._peers: dict[str, dict[Shut, None]] = {}
-        """In order of their logins."""
+        self._peers: dict[str, dict[Shut, object]] = {}
+        """In order of their logins, with the password that each has shown."""
 
-    def begin(self, peer: Shut, account: str) -> None:
-        """The peer's login is right."""
-        self._peers.setdefault(account, {})[peer] = None
+    def begin(self, peer: Shut, account: str, password: object = None) -> None:
+        """The peer's login is right. `password`: by which it is to be known what it has shown (see `shut`)."""
+        self._peers.setdefault(account, {})[peer] = password
 
     def end(self, peer: Shut, account: str) -> None:
         """The peer is gone. Nothing if it never logged in."""
@@ -30,9 +31,15 @@ class Sessions:
         """Accounts that have connections."""
         return list(self._peers)
 
-    def shut(self, account: str, sentence: str) -> int:
-        """End every connection of the account with an ERROR; how many those were."""
-        peers = list(self._peers.pop(account, {}))
-        for peer in peers:
+    def count(self, account: str) -> int:
+        """Connections of the account."""
+        return len(self._peers.get(account, ()))
+
+    def shut(self, account: str, sentence: str, valid: Sequence[object] = ()) -> int:
+        """End every connection of the account with an ERROR, but those that have shown a password that is valid; how many those were."""
+        peers = self._peers.get(account, {})
+        ended = [peer for peer, password in peers.items() if password not in valid]
+        for peer in ended:
+            self.end(peer, account)
             peer.shut(sentence)
-        return len(peers)
+        return len(ended)

@@ -159,7 +159,7 @@ class SocketPeer(FlowControl[MachineT]):
     def _begin(self, account: str) -> None:
         """Its login is right. To be called before anything is waited for: a change of the account, heard now, ends this login."""
         self._account = account
-        self._node.sessions.begin(self, account)
+        self._node.sessions.begin(self, account, self._node.accounts.shown(account))
 
     async def _claim(self, client_id: str, *, shared: bool = False) -> str | None:
         """A sentence if it is another's; None: the connection went while that was being looked into."""

@@ -16,7 +16,9 @@ from broker_core import __version__
 from broker_core.config import BrokerConfig
 from broker_core.conversion import decode
 from broker_core.engine import Limits, recover
-from broker_core.engine.commands import Control
+from broker_core.engine.access import RULES_MAX, Rule
+from broker_core.engine.access import problem as rule_problem
+from broker_core.engine.commands import Control, SetAccess
 from broker_core.engine.settings import Settings
 from broker_core.engine.effects import Effects
 from broker_core.engine.levels import LevelMapping
@@ -24,7 +26,7 @@ from broker_core.foreign.definition import ForeignLink, problem
 from broker_core.scram import Verifier
 from broker_core.store import CommitLost, SpaceExhausted
 from broker_core.store.lease import Lease, Times
-from broker_core.store.operators import OperatorTables
+from broker_core.store.operators import ACCESS_CHANGED, OperatorTables
 from broker_core.store.postgres import PostgresStore
 
 from .amqp_peer import AmqpPeer
@@ -151,8 +153,9 @@ class _Term:
         self._space = Space(folder or None, config.disk_free_min_octets, config.database_octets_max)
         self._host = Host(engine, self._store, clock, self._lease, self._metrics, self._space, config.checkpoint_interval_ms / 1000, self._publish)
         sessions = Sessions()
-        accounts = Accounts(_Source(self._operators), sessions)
+        accounts = self._accounts = Accounts(_Source(self._operators), sessions)
         self._node = Node(config, self._host, self._store, clock, accounts, self._metrics, __version__, found.instance, found.epoch, sessions)
+        await self._follow_access()  # before anybody comes
         running = asyncio.create_task(self._host.run(), name="host")
         inbox = Inbox(self._store, self._host)
         self._forwarding = Forwarding(self._node, self._foreign_links)
@@ -202,6 +205,7 @@ class _Term:
         while True:
             self._space.look()
             self._node.bound_unsettled()
+            await self._accounts.lapse()
             gauges = self._host.gauges()
             memory.look(gauges["memory_level"], gauges["body_memory_octets"], gauges["body_memory_octets_max"])
             metrics = self._metrics.as_dict() | {
@@ -248,10 +252,22 @@ class _Term:
             try:
                 async with aclosing(self._operators.account_changes()) as changes:
                     async for name in changes:
-                        await accounts.review(name)
+                        if name is None or name == ACCESS_CHANGED:
+                            await self._follow_access()
+                        if name != ACCESS_CHANGED:
+                            await accounts.review(name)
             except psycopg.Error as error:
                 log.warning("Changes of accounts are not heard of until there is a connection again: %s", error)
             await asyncio.sleep(STATUS_SECONDS)
+
+    async def _follow_access(self) -> None:
+        """The rules as the database has them now. One that cannot be, which nobody made by the console, is left out: nothing is allowed by it."""
+        rows, groups = await self._operators.access(RULES_MAX)
+        rules = [Rule(*row) for row in rows]
+        wrong = [rule for rule in rules if rule_problem(rule)]
+        if wrong:
+            log.warning("%d rules of access are left out; the first: %r: %s", len(wrong), wrong[0].resource[:80], rule_problem(wrong[0]))
+        self._host.submit([SetAccess([rule for rule in rules if rule not in wrong], groups)])
 
     async def _foreign_links(self) -> list[ForeignLink]:
         """Those that can be. What else is in the table nobody made by the console."""
@@ -302,8 +318,11 @@ class _Source:
         row = await self._operators.account(name)
         if row is None:
             return None
-        name, salt, iterations, stored_key, server_key, disabled, loopback_only, *mapping = row
-        return Account(name, Verifier(salt, iterations, stored_key, server_key), disabled, loopback_only, LevelMapping(*mapping))
+        name, salt, iterations, stored_key, server_key, disabled, loopback_only, persistent, nonpersistent, *former, seconds, connections, sessions = row
+        previous = Verifier(salt, iterations, *former) if seconds is not None and seconds > 0 else None
+        limits = {"previous": previous, "previous_seconds": seconds or 0, "connections_max": connections, "sessions_max": sessions}
+        verifier = Verifier(salt, iterations, stored_key, server_key)
+        return Account(name, verifier, disabled, loopback_only, LevelMapping(persistent, nonpersistent), **limits)
 
     async def administered(self, name: str) -> dict[str, object] | None:
         return await self._operators.administered(name)

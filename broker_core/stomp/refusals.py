@@ -14,6 +14,7 @@ REFUSALS: dict[Refusal, str] = {
     Refusal.TEMPORARY_DESTINATION_GONE: "temporary destination gone",
     Refusal.NOT_THE_OWNER: "not the owner",
     Refusal.NOT_DURABLE: "not durable",
+    Refusal.ACCESS_DENIED: "access denied",
     Refusal.INVALID_PATTERN: "invalid pattern",
     Refusal.DESTINATION_PAUSED: "destination paused",
     Refusal.DESTINATION_EXISTS: "destination exists",

@@ -47,12 +47,17 @@ ON CONFLICT (shard, node) DO UPDATE SET epoch = EXCLUDED.epoch, role = EXCLUDED.
     listeners = EXCLUDED.listeners, metrics = EXCLUDED.metrics
 """
 _ACCOUNT = """
-SELECT name, salt, iterations, stored_key, server_key, disabled, loopback_only, persistent_reliability, nonpersistent_reliability
+SELECT name, salt, iterations, stored_key, server_key, disabled, loopback_only, persistent_reliability, nonpersistent_reliability,
+       previous_stored_key, previous_server_key, extract(epoch FROM previous_until - clock_timestamp())::float8, connections_max, sessions_max
 FROM surety.account WHERE name = %s
 """
+_ACCESS = "SELECT resource, operation, allow, principal, of_group FROM surety.access_rule ORDER BY rule LIMIT %s"
+_GROUPS = "SELECT name, groups FROM surety.account WHERE groups <> '{}'"
 _ADMINISTERED = """
 SELECT jsonb_build_object('name', name, 'kind', kind, 'attributes', attributes, 'read_only', read_only) FROM surety.administered WHERE name = %s
 """
+ACCESS_CHANGED = ""
+"""No account has this name: rules of access, or groups of accounts, are others now."""
 _FOREIGN_LINKS = """
 SELECT jsonb_build_object('name', name, 'attributes', attributes, 'passcode', passcode) FROM surety.foreign_link ORDER BY name LIMIT 1000
 """
@@ -100,12 +105,18 @@ class OperatorTables:
         """The node stops as planned: it is no longer listed."""
         await self._execute(_RETIRE, [self._shard, node])
 
-    async def account(self, name: str) -> tuple[str, bytes, int, bytes, bytes, bool, bool, str, str] | None:
-        """(name, salt, iterations, stored key, server key, disabled, loopback only, persistent and nonpersistent reliability), or None."""
+    async def account(self, name: str) -> tuple[Any, ...] | None:
+        """(name, salt, iterations, stored key, server key, disabled, loopback only, persistent and nonpersistent reliability, stored key and server key
+        of the former password, for how many seconds it is good yet, most connections, most sessions of one), or None. What there is none of is None."""
         if "\0" in name:
             return None
         rows = await self._execute(_ACCOUNT, [name])
         return rows[0] if rows else None
+
+    async def access(self, most: int) -> tuple[list[tuple[str, str, bool, str, bool]], dict[str, list[str]]]:
+        """At most so many rules of access: resource, operation, allow, principal, whether that is a group; and the groups of accounts that are in any."""
+        rules = [(row[0], row[1], row[2], row[3], row[4]) for row in await self._execute(_ACCESS, [most])]
+        return rules, {row[0]: row[1] for row in await self._execute(_GROUPS, [])}
 
     async def administered(self, name: str) -> dict[str, Any] | None:
         """The administered object of this name: name, kind, attributes, read_only; or None."""
@@ -119,14 +130,15 @@ class OperatorTables:
         return [row[0] for row in await self._execute(_FOREIGN_LINKS, [])]
 
     async def account_changes(self) -> AsyncGenerator[str | None, None]:
-        """Names of accounts that were disabled, deleted or given another password, as it happens; None first: what happened before was not heard.
-        On a connection of its own. Raises psycopg.Error when that is lost."""
+        """Names of accounts that were disabled, deleted or given another password, and ACCESS_CHANGED, as it happens; None first: what happened before was
+        not heard. On a connection of its own. Raises psycopg.Error when that is lost."""
         connection = await connect(self._dsn)
         try:
             await connection.execute("LISTEN surety_account")
+            await connection.execute("LISTEN surety_access")
             yield None
             async for notification in connection.notifies():
-                yield notification.payload
+                yield ACCESS_CHANGED if notification.channel == "surety_access" else notification.payload
         finally:
             await connection.close()
 

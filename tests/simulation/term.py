@@ -130,6 +130,12 @@ class _Everybody:
     def mapping(self, _name: str) -> LevelMapping:
         return UNMAPPED
 
+    def shown(self, _name: str) -> None:
+        """No passwords here."""
+
+    def sessions_max(self, _name: str) -> int:
+        return 0
+
 
 class Term:
     def __init__(self, store: SlowStore, clock_ms: int, limits: Limits, counts: Counter[str], log: Callable[[object], None]) -> None:
