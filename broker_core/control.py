@@ -12,6 +12,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from .engine.access import ANYBODY, EVERYTHING, OPERATIONS, RULES_MAX, Rule
+from .engine.access import problem as access_problem
 from .engine.address import is_reserved, is_valid
 from .engine.aliases import problem as alias_problem
 from .engine.commands import Direction
@@ -22,9 +24,34 @@ from .engine.settings import BOUNDS, CHOICES, NAMES, QUEUES, TEXTS, Settings
 from .scram import InvalidPassword, make_verifier
 
 __all__ = [
-    "ASKED", "CHOICES", "DEADLINE_MS", "DEPTH_MAX",
-    "DIRECTIONS", "NAMES", "QUEUES", "SETTINGS", "TEXTS", "VERBS", "Answer", "InvalidPassword", "InvalidRequest", "answer",
-    "default_settings", "is_reserved", "level_problem", "level_warnings", "make_verifier", "pattern_problem", "pending", "request",
+    "ANYBODY",
+    "ASKED",
+    "CHOICES",
+    "DEADLINE_MS",
+    "DEPTH_MAX",
+    "DIRECTIONS",
+    "EVERYTHING",
+    "NAMES",
+    "OPERATIONS",
+    "QUEUES",
+    "RULES_MAX",
+    "SETTINGS",
+    "TEXTS",
+    "VERBS",
+    "Answer",
+    "InvalidPassword",
+    "InvalidRequest",
+    "Rule",
+    "access_problem",
+    "answer",
+    "default_settings",
+    "is_reserved",
+    "level_problem",
+    "level_warnings",
+    "make_verifier",
+    "pattern_problem",
+    "pending",
+    "request",
 ]  # fmt: skip
 
 SHARD = 0

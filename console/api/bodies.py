@@ -9,6 +9,7 @@ from broker_core import control
 from broker_core.administered import KINDS
 from console.models import ApiToken
 from console.permissions import GIVEN_ROLES, GRANTABLE, PATTERN_CHARACTERS_MAX, ROLES, VERBS
+from console.services.accounts import GROUP_CHARACTERS_MAX, GROUPS_MAX, LIMIT_MAX, OVERLAP_SECONDS_MAX
 from console.services.tokens import DAYS, DAYS_MAX, PATTERNS_MAX
 
 from .fields import Address, Body, Choice, Flag, Number, Object, Text, Whole
@@ -109,9 +110,27 @@ class AccountBody(Body):
     disabled = Flag(required=False)
     persistent_reliability = Choice(choices=list(control.ASKED), allow_blank=True, required=False, help_text="Empty: nothing particular.")
     nonpersistent_reliability = Choice(choices=list(control.ASKED), allow_blank=True, required=False)
+    overlap_seconds = Whole(
+        min_value=0, max_value=OVERLAP_SECONDS_MAX, required=False, help_text="Goes with the password: so long the former one stays good, and its connections."
+    )
+    groups = serializers.ListField(child=Text(max_length=GROUP_CHARACTERS_MAX), max_length=GROUPS_MAX, required=False, help_text="For rules of access.")
+    connections_max = Whole(min_value=0, max_value=LIMIT_MAX, required=False, help_text="0: as many as the broker takes.")
+    sessions_max = Whole(min_value=0, max_value=LIMIT_MAX, required=False, help_text="Of one connection, by AMQP; 0: as many as the broker takes.")
 
     def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
+        if "overlap_seconds" in attrs and "password" not in attrs:
+            raise ValidationError("overlap_seconds goes with a password: name both.")
         return _something(attrs)
+
+
+class AccessBody(Body):
+    """What no rule allows is refused. Which rule decides is in docs/operations.md."""
+
+    resource = Text(max_length=PATTERN_CHARACTERS_MAX, help_text="queue/orders.*, topic/** and the like; > alone: everything.")
+    operation = Choice(choices=list(control.OPERATIONS))
+    allow = Flag(help_text="False: it refuses.")
+    principal = Text(max_length=NAME_MAX, help_text="An account, or a group of accounts; * for every one.")
+    group = Flag(required=False, help_text="The principal is a group.")
 
 
 class CreateOperatorBody(Body):

@@ -6,8 +6,10 @@ from urllib.parse import quote
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from broker_core.control import Rule
 from console.permissions import VIEWER
 from console.selectors import accounts, operators, tokens
+from console.services import access as access_service
 from console.services import accounts as account_service
 from console.services import grants as grant_service
 from console.services import operators as operator_service
@@ -38,7 +40,7 @@ class OneAccount(View):
         self.look("account query")
         return one(shapes.Account, accounts.by_name(name))
 
-    @says("Change a client account: password, disabled, levels of reliability", shapes.Done, body=bodies.AccountBody)
+    @says("Change a client account: password, disabled, limits, groups, levels of reliability", shapes.Done, body=bodies.AccountBody)
     def patch(self, request: Request, name: str) -> Response:
         given = self.body(bodies.AccountBody)
         it = accounts.by_name(name)
@@ -47,13 +49,39 @@ class OneAccount(View):
         levels = None
         if "persistent_reliability" in given or "nonpersistent_reliability" in given:
             levels = (given.get("persistent_reliability", it.persistent_reliability), given.get("nonpersistent_reliability", it.nonpersistent_reliability))
-        return done(account_service.update(self.actor, name, password=given.get("password"), disabled=given.get("disabled"), levels=levels))
+        others = {each: value for each, value in given.items() if not each.endswith("_reliability")}
+        return done(account_service.update(self.actor, name, levels=levels, **others))
 
     @says("Delete a client account", shapes.Done, writes=True, once=True)
     @idempotent
     def delete(self, request: Request, name: str) -> Response:
         account_service.delete(self.actor, name)
         return done()
+
+
+class AccessRules(View):
+    @says("List rules of access: which accounts may do what with which destinations", shapes.AccessRule, paged=True)
+    def get(self, request: Request) -> Response:
+        self.look("access list")
+        return page(shapes.AccessRule, accounts.access_page(self.number_after(), self.limit()))
+
+    @says("Make a rule of access", shapes.Done, status=201, body=bodies.AccessBody)
+    def post(self, request: Request) -> Response:
+        given = self.body(bodies.AccessBody)
+        made = access_service.create(self.actor, Rule(given["resource"], given["operation"], given["allow"], given["principal"], given.get("group", False)))
+        return done(made.warnings, 201, f"/api/v1/access/{made.number}")
+
+
+class OneAccessRule(View):
+    @says("Query a rule of access", shapes.AccessRule)
+    def get(self, request: Request, number: str) -> Response:
+        self.look("access query")
+        return one(shapes.AccessRule, accounts.access_rule(int(number)))
+
+    @says("Delete a rule of access", shapes.Done, writes=True, once=True)
+    @idempotent
+    def delete(self, request: Request, number: str) -> Response:
+        return done(access_service.delete(self.actor, int(number)))
 
 
 class Operators(View):

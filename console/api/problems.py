@@ -10,7 +10,7 @@ from rest_framework import exceptions
 from rest_framework.response import Response
 
 from broker_core.control import InvalidRequest
-from console.services import accounts, foreign, grants, login, objects, operators, tokens
+from console.services import access, accounts, foreign, grants, login, objects, operators, tokens
 from console.services.refusals import AlreadyThere, NotThere
 
 MEDIA_TYPE = "application/problem+json"
@@ -33,7 +33,8 @@ CODES: dict[str, tuple[int, str]] = {
 }
 """Status and title by code."""
 SENTENCES = (
-    InvalidRequest, accounts.InvalidAccount, foreign.InvalidLink, grants.InvalidGrant, objects.InvalidObject, operators.InvalidOperator, tokens.InvalidToken,
+    InvalidRequest, access.InvalidRule,
+    accounts.InvalidAccount, foreign.InvalidLink, grants.InvalidGrant, objects.InvalidObject, operators.InvalidOperator, tokens.InvalidToken,
 )  # fmt: skip
 """What services raise for what can never be done as it is asked."""
 ERRORS_MAX = 100

@@ -179,6 +179,19 @@ class Account(Shape):
     persistent_reliability = String()
     nonpersistent_reliability = String()
     created_at = Instant()
+    groups = serializers.ListField(child=String())
+    connections_max = Integer(help_text="0: as many as the broker takes.")
+    sessions_max = Integer()
+    former_password_until = Instant(allow_null=True, help_text="Null: only one password is good.")
+
+
+class AccessRule(Shape):
+    number = Integer()
+    resource = String()
+    operation = String()
+    allow = Boolean()
+    principal = String()
+    group = Boolean()
 
 
 class Operator(Shape):

@@ -37,6 +37,8 @@ urlpatterns = [
     re_path(rf"^branches/(?P<number>{NUMBER})/(?P<verb>{'|'.join(VERBS)})$", state.EndBranch.as_view()),
     path("accounts", people.Accounts.as_view()),
     path("accounts/<path:name>", people.OneAccount.as_view()),
+    path("access", people.AccessRules.as_view()),
+    re_path(rf"^access/(?P<number>{NUMBER})$", people.OneAccessRule.as_view()),
     path("operators", people.Operators.as_view()),
     path("operators/<path:name>", people.OneOperator.as_view()),
     path("grants", people.Grants.as_view()),

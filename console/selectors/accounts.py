@@ -17,9 +17,26 @@ class Account:
     nonpersistent_reliability: str
     """What delivery modes stand for; empty: nothing particular."""
     created_at: datetime
+    groups: list[str]
+    connections_max: int
+    sessions_max: int
+    """0: as many as the broker takes."""
+    former_password_until: datetime | None
+    """None: only one password is good."""
 
 
-COLUMNS = "name, disabled, loopback_only, persistent_reliability, nonpersistent_reliability, created_at"
+@dataclass(slots=True, frozen=True)
+class AccessRule:
+    number: int
+    resource: str
+    operation: str
+    allow: bool
+    principal: str
+    group: bool
+
+
+COLUMNS = """name, disabled, loopback_only, persistent_reliability, nonpersistent_reliability, created_at, groups, connections_max, sessions_max,
+    CASE WHEN previous_until > clock_timestamp() THEN previous_until END AS former_password_until"""
 
 
 def by_name(name: str) -> Account | None:
@@ -36,3 +53,21 @@ def page(after: str = "", limit: int = PAGE_ROWS) -> tuple[list[Account], str]:
     )
     shown = [Account(**row) for row in found[:limit]]
     return shown, shown[-1].name if len(found) > limit else ""
+
+
+def access_page(after: int = 0, limit: int = PAGE_ROWS) -> tuple[list[AccessRule], str]:
+    """At most `limit` rules of access whose numbers follow `after`; and the key of the next page, empty if this is the last. One query."""
+    found = rows(
+        """SELECT rule AS number, resource, operation, allow, principal, of_group AS "group" FROM surety.access_rule
+            WHERE rule > %(after)s ORDER BY rule LIMIT %(limit)s""",
+        {"after": after, "limit": limit + 1},
+    )
+    shown = [AccessRule(**row) for row in found[:limit]]
+    return shown, str(shown[-1].number) if len(found) > limit else ""
+
+
+def access_rule(number: int) -> AccessRule | None:
+    found = rows(
+        'SELECT rule AS number, resource, operation, allow, principal, of_group AS "group" FROM surety.access_rule WHERE rule = %(number)s', {"number": number}
+    )
+    return AccessRule(**found[0]) if found else None

@@ -50,6 +50,7 @@ def migrated(server: Server) -> Iterator[str]:
     call_command("migrate", interactive=False, verbosity=0)
     with connection.cursor() as cursor:
         cursor.execute("CREATE TABLE at_first AS SELECT role, pattern, verbs FROM console_grant ORDER BY id")
+        cursor.execute("CREATE TABLE access_at_first AS SELECT * FROM surety.access_rule")
     yield server.dsn("console")
     connection.close()
 
@@ -67,6 +68,7 @@ def database(migrated: str) -> Iterator[str]:
                         console_loginattempt, console_apitoken, console_idempotentcall, django_session RESTART IDENTITY;
                DELETE FROM surety.account WHERE name <> 'guest'; DELETE FROM auth_user_user_permissions;
                TRUNCATE console_operatorrole, console_grant RESTART IDENTITY;
+               DELETE FROM surety.access_rule; INSERT INTO surety.access_rule SELECT * FROM access_at_first;
                INSERT INTO console_grant (role, pattern, verbs) SELECT * FROM at_first;
                DELETE FROM auth_user WHERE username <> %s;
                UPDATE surety.lease SET epoch = 0, holder_pid = NULL, node = NULL, acquired_at = NULL, heartbeat_at = NULL""",

@@ -199,6 +199,73 @@ def test_a_login_with_the_new_password_ends_what_is_open_with_the_old_one_before
     asyncio.run(story())
 
 
+def overlap(shop: Shop, seconds: float = 3600) -> None:
+    shop.source.change("shop", verifier=NEW, previous=OLD, previous_seconds=seconds)
+
+
+def test_while_two_passwords_are_good_nobody_is_ended_and_both_let_in() -> None:
+    async def story() -> None:
+        shop = await Shop().open()
+        old = await shop.let_in("shop")
+        overlap(shop)
+        await shop.accounts.review("shop")
+        clients = [old, await shop.let_in("shop", "old"), await shop.let_in("shop", "new")]
+        assert [command for command, _, _ in await said(shop.enters("shop", "wrong"))] == ["ERROR"]
+        await shop.accounts.lapse()
+        assert not any(client.wire.gone for client in clients)
+        await shop.shut()
+
+    asyncio.run(story())
+
+
+def test_the_former_password_ends_with_its_time_and_takes_its_connections_along() -> None:
+    async def story() -> None:
+        shop = await Shop().open()
+        overlap(shop, 0.05)
+        old, new = await shop.let_in("shop", "old"), await shop.let_in("shop", "new")
+        shop.source.change("shop", previous=None)
+        await asyncio.sleep(0.06)
+        await shop.accounts.lapse()
+        await turns()
+        assert [headers["message"] for _, headers, _ in old.take()] == ["the password of the account shop was changed; log in again"]
+        assert not new.wire.gone
+        assert [command for command, _, _ in await said(shop.enters("shop", "old"))] == ["ERROR"]
+        await shop.shut()
+
+    asyncio.run(story())
+
+
+def test_who_is_disabled_while_two_passwords_are_good_is_ended_whichever_he_showed() -> None:
+    async def story() -> None:
+        shop = await Shop().open()
+        overlap(shop)
+        clients = [await shop.let_in("shop", "old"), await shop.let_in("shop", "new")]
+        disable(shop)
+        await shop.accounts.review("shop")
+        await turns()
+        assert all(client.wire.gone for client in clients)
+        await shop.shut()
+
+    asyncio.run(story())
+
+
+def test_an_account_has_no_more_connections_than_it_may() -> None:
+    async def story() -> None:
+        shop = await Shop().open()
+        shop.source.change("shop", connections_max=2)
+        first, _ = await shop.let_in("shop"), await shop.let_in("shop")
+        for _ in range(8):  # the throttle of wrong passwords has nothing to say of it
+            [(command, headers, _)] = await said(shop.enters("shop"))
+            assert (command, headers["message"]) == ("ERROR", "the account shop has 2 connections and may have no more")
+        await shop.let_in("bank")
+        first.wire.lose()
+        await turns()
+        await shop.let_in("shop")
+        await shop.shut()
+
+    asyncio.run(story())
+
+
 def test_an_account_that_was_only_enabled_keeps_its_connections() -> None:
     async def story() -> None:
         shop = await Shop().open()

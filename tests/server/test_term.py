@@ -12,6 +12,7 @@ import psycopg
 import pytest
 
 from broker_core.config import BrokerConfig
+from broker_core.engine.access import OPERATIONS
 from broker_core.engine.effects import DestinationStatistics
 from broker_core.server import clock, supervisor
 from broker_core.server.host import Host
@@ -41,6 +42,8 @@ class Operators:
         self.retired: list[str] = []
         self.listed: dict[int, str] = {}
         self.links: list[dict[str, Any]] = []
+        self.rules = [(">", operation, True, "*", False) for operation in OPERATIONS]
+        self.groups: dict[str, list[str]] = {}
         self.full = self.deaf = 0
         self.changes: asyncio.Queue[str] = asyncio.Queue()
 
@@ -70,6 +73,9 @@ class Operators:
                 self.deaf -= 1
                 raise psycopg.OperationalError("the connection is lost, by choice")
             yield await self.changes.get()
+
+    async def access(self, _most: int) -> tuple[list[tuple[str, str, bool, str, bool]], dict[str, list[str]]]:
+        return self.rules, self.groups
 
     async def foreign_links(self) -> list[dict[str, Any]]:
         return self.links
@@ -223,6 +229,28 @@ def test_changes_of_accounts_are_heard_also_after_the_connection_was_lost(run: R
         term.operators.changes.put_nowait("shop")
         await turns()
         assert term.accounts.reviews[3:] == ["shop"]
+        await term.end()
+
+    run(story())
+
+
+def test_new_rules_of_access_hold_for_who_is_connected(run: Run, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
+    async def story() -> None:
+        term = await Term(monkeypatch).start()
+        client = await term.client("q")
+        term.operators.groups = {"guest": ["staff"]}
+        term.operators.rules += [("queue/q", "consume", False, "guest", False), ("nonsense", "produce", True, "x", False)]
+        term.operators.changes.put_nowait("")
+        await turns()
+        assert [(command, headers["message"], body) for command, headers, body in client.take()] == [
+            ("ERROR", "access denied", b"the account may not do this there: a rule of its operator refuses it, or none allows it: consume queue/q")
+        ]
+        assert term.accounts.reviews == [None], "no account has changed"
+        assert "1 rules of access are left out" in caplog.text
+        other = await term.client()
+        other.send(b"m", "1", "q")
+        await turns()
+        assert other.receipts() == ["1"]
         await term.end()
 
     run(story())
