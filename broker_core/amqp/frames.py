@@ -85,6 +85,7 @@ class Reader:
         if self._kept:
             self._kept += data
             if len(self._kept) < self._wanted:
+                self.exhausted = True
                 return
             data = bytes(self._kept)
             self._kept = bytearray()

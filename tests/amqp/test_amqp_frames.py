@@ -76,6 +76,15 @@ def test_what_was_not_looked_at_is_kept() -> None:
     assert reader.exhausted
 
 
+def test_a_reader_that_was_closed_early_is_exhausted_when_less_than_a_frame_is_left() -> None:
+    reader = Reader(1 << 20)
+    frames = reader.receive(SASL_HEADER + frame(0, Open("x"))[:5])
+    assert isinstance(next(frames), ProtocolHeader)
+    frames.close()
+    assert list(reader.receive(b"")) == []
+    assert reader.exhausted, "whoever waits for that would call again and again"
+
+
 def test_the_layer_of_security_and_empty_frames() -> None:
     octets = SASL_HEADER + sasl_frame(SaslMechanisms(("PLAIN", "EXTERNAL"))) + AMQP_HEADER + EMPTY_FRAME + EMPTY_FRAME + frame(0, Open("x"))
     security, mechanisms, protocol, opened = read(octets)
