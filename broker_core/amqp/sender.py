@@ -66,12 +66,12 @@ class Outgoing:
             self._at += len(payload)
             self.is_over = not self._left and self._at == len(self._data)
             yield payload, not self.is_over
-            self.has_begun = True
 
     def transfer(self, *, more: bool) -> Transfer:
         handle = self.sender.handle
         if self.has_begun:
             return Transfer(handle, more=more)
+        self.has_begun = True
         return Transfer(handle, self.delivery_id, TAG(self.tag), 0, self.settled, more)
 
     def abort(self) -> Transfer:

@@ -283,12 +283,13 @@ def test_a_message_larger_than_the_peers_frames_comes_in_several(cut: Cut) -> No
     assert body_of(b"".join(each[1] for each in heard if isinstance(each, tuple))) == b"x" * 1000
 
 
-def test_a_link_that_closes_amid_a_message_aborts_it(client: Client) -> None:
+@pytest.mark.parametrize("window", [1, 2])
+def test_a_link_that_closes_amid_a_message_aborts_it(client: Client, window: int) -> None:
     client = Client(cut=client.cut).opens(max_frame_size=512)
-    client.begins(channel=1, window=2)
+    client.begins(channel=1, window=window)
     client.hears()
     publishes(client, "x" * 1000)
-    client.speaks(Attach("x", 0, RECEIVER, source=Source("orders")), client.grants(0, 5, 0, window=2), channel=1)
+    client.speaks(Attach("x", 0, RECEIVER, source=Source("orders")), client.grants(0, 5, 0, window=window), channel=1)
     heard = client.speaks(Detach(0, closed=True), channel=1)
     assert [transfer.aborted for transfer in transfers(heard)] == [True]
     assert isinstance(heard[-1], Detach)
