@@ -18,7 +18,7 @@ from .engine.address import is_reserved, is_valid
 from .engine.aliases import problem as alias_problem
 from .engine.commands import Direction
 from .engine.levels import ASKED
-from .engine.message import LEVEL_NAMES, STORED
+from .engine.message import LANES, LEVEL_NAMES, STORED
 from .engine.policy import why_not as pattern_problem
 from .engine.settings import BOUNDS, CHOICES, NAMES, QUEUES, TEXTS, Settings
 from .scram import InvalidPassword, make_verifier
@@ -45,6 +45,7 @@ __all__ = [
     "access_problem",
     "answer",
     "default_settings",
+    "forget",
     "is_reserved",
     "level_problem",
     "level_warnings",
@@ -170,6 +171,23 @@ def _numbers(arguments: Mapping[str, Any]) -> str:
     return ""
 
 
+def _look(arguments: Mapping[str, Any]) -> str:
+    """See engine.looking."""
+    if unknown := sorted(set(arguments) - {"subscription", "from", "newest_first", "positions", "messages", "bodies"}):
+        return f"a look does not take {unknown[0]}"
+    for name in ("positions", "messages"):
+        value = arguments.get(name, 1)
+        if type(value) is not int or not 0 < value <= DEPTH_MAX:
+            return f"{name} must be a whole number, 1 or greater"
+    place = arguments.get("from")
+    if place is not None and not (isinstance(place, list) and len(place) == 2 and all(type(each) is int for each in place)
+                                  and 0 <= place[0] < LANES and 0 <= place[1] <= DEPTH_MAX):  # fmt: skip
+        return "from must be a lane and a position"
+    if not isinstance(arguments.get("subscription", 0), int):
+        return "subscription must be a number"
+    return "" if all(isinstance(arguments.get(name, False), bool) for name in ("newest_first", "bodies")) else "newest_first and bodies are true or false"
+
+
 VERBS: Mapping[str, Form] = {
     "create": Form(addressed=True, problem=_settings, reserved=False),
     "update": Form(addressed=True, problem=_changed_settings),
@@ -182,6 +200,7 @@ VERBS: Mapping[str, Form] = {
     "resume": Form(addressed=True, problem=_direction, reserved=False),
     "purge": Form(addressed=True, problem=_depth),
     "destroy": Form(addressed=True, problem=_depth, reserved=False),
+    "browse": Form(addressed=True, problem=_look),
     "commit": Form(addressed=False, problem=_branch),
     "rollback": Form(addressed=False, problem=_branch),
     "forget": Form(addressed=False, problem=_branch),
@@ -239,6 +258,11 @@ def answer(cursor: Cursor, request: int) -> Answer | None:
         raise InvalidRequest(f"there is no request {request}")
     answered, done, result = row
     return Answer(bool(done), json.loads(result)) if answered else None
+
+
+def forget(cursor: Cursor, request: int) -> None:
+    """Of a look nothing is kept: its answer may hold messages."""
+    cursor.execute("DELETE FROM surety.control_request WHERE shard = %(shard)s AND request = %(request)s", {"shard": SHARD, "request": request})
 
 
 def pending(cursor: Cursor, verb: str) -> list[int]:

@@ -22,13 +22,14 @@ from .eligibility import rearrange
 from .expiring import sweep_expired
 from .foreign import follow_foreign
 from .grouping import disown_ineligible, forget_aside, forget_groups
+from .looking import look
 from .matching import part, topic_destroyed
 from .levels import level_warnings
 from .message import VOLATILE, Message
 from .placing import create, define, why_no_members
 from .policy import POLICIES_MAX, Policy, why_not
 from .prepared import HANDS, resolve_by_hand
-from .refusal import Refusal
+from .refusal import Declined, Refusal
 from .registering import count_selector, forget
 from .scanning import abandon, leave
 from .settlement import feed
@@ -45,26 +46,18 @@ REAP_MAX = 1000
 """Destinations, and subscriptions, reaped in one request: a commit stays short; the scheduler asks again."""
 
 
-class _Refusal(Exception):
-    """Raised and caught in this module only: an operator's request cannot be done."""
-
-    def __init__(self, refusal: Refusal, detail: str = "") -> None:
-        self.refusal = refusal
-        self.detail = detail
-
-
 def control(shard: Shard, command: Control) -> None:
     verb = _VERBS.get(command.verb)
     leave_out(shard)
     try:
         if command.deadline and shard.now > command.deadline:
-            raise _Refusal(Refusal.REQUEST_EXPIRED)
+            raise Declined(Refusal.REQUEST_EXPIRED)
         if verb is None:
-            raise _Refusal(Refusal.NOT_SUPPORTED, command.verb)
+            raise Declined(Refusal.NOT_SUPPORTED, command.verb)
         if not isinstance(command.arguments, dict):
-            raise _Refusal(Refusal.INVALID_SETTING, "the arguments must be an object of names and values")
+            raise Declined(Refusal.INVALID_SETTING, "the arguments must be an object of names and values")
         done, answer = True, verb(shard, command)
-    except _Refusal as no:
+    except Declined as no:
         done, answer = False, {"refusal": no.refusal.name, "message": no.refusal.value, "detail": no.detail}
     shard.batch.answers.append((command.request, done, answer))
 
@@ -72,18 +65,18 @@ def control(shard: Shard, command: Control) -> None:
 def _create(shard: Shard, command: Control) -> Answer:
     address = command.address
     if not is_valid(address) or is_reserved(address):
-        raise _Refusal(Refusal.INVALID_DESTINATION, address)
+        raise Declined(Refusal.INVALID_DESTINATION, address)
     if not address.startswith(("queue/", "topic/")):
-        raise _Refusal(Refusal.NOT_SUPPORTED, address)
+        raise Declined(Refusal.NOT_SUPPORTED, address)
     if address in shard.destinations:
-        raise _Refusal(Refusal.DESTINATION_EXISTS, address)
+        raise Declined(Refusal.DESTINATION_EXISTS, address)
     if address in shard.aliases:
-        raise _Refusal(Refusal.DESTINATION_EXISTS, _stands_for(shard, address))
+        raise Declined(Refusal.DESTINATION_EXISTS, _stands_for(shard, address))
     if len(shard.destinations) >= shard.limits.destinations_max:
         detail = f"there are {len(shard.destinations)}; destroy some that nobody uses, or restart the nodes with a larger SURETY_DESTINATIONS_MAX"
-        raise _Refusal(Refusal.TOO_MANY_DESTINATIONS, detail)
+        raise Declined(Refusal.TOO_MANY_DESTINATIONS, detail)
     if (refusal := why_no_members(shard, address)) is not None:
-        raise _Refusal(refusal, "those that match patterns with which it would begin")
+        raise Declined(refusal, "those that match patterns with which it would begin")
     destination = create(shard, address, _settings(shard.limits.settings, command), automatic=False)
     return _warned({"destination": destination.number}, destination)
 
@@ -92,7 +85,7 @@ def _update(shard: Shard, command: Control) -> Answer:
     destination = _find(shard, command)
     before, settings = destination.settings, _settings(destination.settings, command)
     if settings.foreign_link and not before.foreign_link and destination.consumers:
-        raise _Refusal(Refusal.DESTINATION_IN_USE, f"{destination.consumers} consumers have it open: nobody consumes from a queue that is forwarded")
+        raise Declined(Refusal.DESTINATION_IN_USE, f"{destination.consumers} consumers have it open: nobody consumes from a queue that is forwarded")
     destination.set(settings)
     destination.automatic = False
     follow_settings(shard, destination)
@@ -128,9 +121,9 @@ def _set_policy(shard: Shard, command: Control) -> Answer:
     """Settings for a pattern, in place of those that it had. What exists keeps its own."""
     address = command.address
     if sentence := why_not(address):
-        raise _Refusal(Refusal.INVALID_PATTERN, f"{address}: {sentence}")
+        raise Declined(Refusal.INVALID_PATTERN, f"{address}: {sentence}")
     if address not in shard.policies and len(shard.policies) >= POLICIES_MAX:
-        raise _Refusal(Refusal.INVALID_SETTING, f"there are {POLICIES_MAX} policies: drop one that nobody needs")
+        raise Declined(Refusal.INVALID_SETTING, f"there are {POLICIES_MAX} policies: drop one that nobody needs")
     _settings(shard.limits.settings, command)
     shard.policies[address] = Policy(address, dict(command.arguments))
     shard.batch.definitions.append(PolicyDefined(address, dict(command.arguments)))
@@ -139,7 +132,7 @@ def _set_policy(shard: Shard, command: Control) -> Answer:
 
 def _drop_policy(shard: Shard, command: Control) -> Answer:
     if shard.policies.pop(command.address, None) is None:
-        raise _Refusal(Refusal.INVALID_PATTERN, f"there is no policy for {command.address}")
+        raise Declined(Refusal.INVALID_PATTERN, f"there is no policy for {command.address}")
     shard.batch.definitions.append(PolicyDropped(command.address))
     return {"policies": len(shard.policies)}
 
@@ -147,17 +140,17 @@ def _drop_policy(shard: Shard, command: Control) -> Answer:
 def _settings(settings: Settings, command: Control) -> Settings:
     problem = Settings.problem(command.arguments, command.address)
     if problem:
-        raise _Refusal(Refusal.INVALID_SETTING, problem)
+        raise Declined(Refusal.INVALID_SETTING, problem)
     changed = replace(settings, **command.arguments)
     if problem := changed.contradiction():
-        raise _Refusal(Refusal.INVALID_SETTING, problem)
+        raise Declined(Refusal.INVALID_SETTING, problem)
     return changed
 
 
 def _pause(shard: Shard, command: Control) -> Answer:
     destination = _find(shard, command)
     if destination.address == DEAD_MESSAGE_QUEUE:
-        raise _Refusal(Refusal.DESTINATION_RESERVED, "the dead message queue cannot be paused")
+        raise Declined(Refusal.DESTINATION_RESERVED, "the dead message queue cannot be paused")
     destination.state |= _direction(command)
     return _changed(shard, destination)
 
@@ -180,7 +173,7 @@ def _changed(shard: Shard, destination: Destination) -> Answer:
 def _direction(command: Control) -> Direction:
     name = str(command.arguments.get("direction", "ALL"))
     if name not in Direction.__members__:
-        raise _Refusal(Refusal.INVALID_SETTING, "direction must be PRODUCERS, CONSUMERS or ALL")
+        raise Declined(Refusal.INVALID_SETTING, "direction must be PRODUCERS, CONSUMERS or ALL")
     return Direction[name]
 
 
@@ -198,7 +191,7 @@ def _check_seen(destination: Destination, command: Control) -> None:
     """Nobody agreed to discard more than he could have seen coming (R22)."""
     seen = command.arguments.get("depth")
     if isinstance(seen, int) and destination.depth > 2 * seen + PURGE_UNSEEN:
-        raise _Refusal(Refusal.DESTINATION_IN_USE, f"it holds {destination.depth} messages now, {seen} when you looked: look again")
+        raise Declined(Refusal.DESTINATION_IN_USE, f"it holds {destination.depth} messages now, {seen} when you looked: look again")
 
 
 def _purge_cursor(shard: Shard, cursor: Cursor) -> int:
@@ -241,12 +234,12 @@ def _held(subscription: Subscription) -> list[Message]:
 def _destroy(shard: Shard, command: Control) -> Answer:
     destination = _find(shard, command)
     if is_reserved(destination.address):
-        raise _Refusal(Refusal.DESTINATION_RESERVED, destination.address)
+        raise Declined(Refusal.DESTINATION_RESERVED, destination.address)
     _check_seen(destination, command)
     depth = destination.depth
     scheduled = destination.scheduled
     if command.arguments.get("if_unused") and (depth or scheduled or destination.consumers):
-        raise _Refusal(Refusal.DESTINATION_IN_USE, destination.address)
+        raise Declined(Refusal.DESTINATION_IN_USE, destination.address)
     destroy(shard, destination)
     return {"discarded": depth, "scheduled": scheduled}
 
@@ -307,10 +300,10 @@ def _resolve(shard: Shard, command: Control) -> Answer:
     number = command.arguments.get("branch")
     branch = shard.branches.numbered.get(number) if isinstance(number, int) else None
     if branch is None:
-        raise _Refusal(Refusal.XAER_NOTA, f"there is no prepared branch {number}")
+        raise Declined(Refusal.XAER_NOTA, f"there is no prepared branch {number}")
     refusal, detail = resolve_by_hand(shard, branch, HANDS[command.verb])
     if refusal is not None:
-        raise _Refusal(refusal, detail)
+        raise Declined(refusal, detail)
     return {"branch": branch.number, "xid": branch.xid, "account": branch.account, "state": branch.state.name}
 
 
@@ -359,7 +352,7 @@ def _find(shard: Shard, command: Control) -> Destination:
     destination = shard.destinations.get(command.address)
     if destination is None:
         alias = command.address in shard.aliases
-        raise _Refusal(Refusal.NO_SUCH_DESTINATION, _stands_for(shard, command.address) if alias else command.address)
+        raise Declined(Refusal.NO_SUCH_DESTINATION, _stands_for(shard, command.address) if alias else command.address)
     return destination
 
 
@@ -372,21 +365,21 @@ def _alias(shard: Shard, command: Control) -> Answer:
     address, arguments, known = command.address, command.arguments, shard.aliases.get(command.address)
     creates = command.verb == "create_alias"
     if not is_valid(address) or is_reserved(address) or is_temporary(address):
-        raise _Refusal(Refusal.INVALID_DESTINATION, address)
+        raise Declined(Refusal.INVALID_DESTINATION, address)
     if creates and address in shard.destinations:
-        raise _Refusal(Refusal.DESTINATION_EXISTS, address)
+        raise Declined(Refusal.DESTINATION_EXISTS, address)
     if creates and known is not None:
-        raise _Refusal(Refusal.DESTINATION_EXISTS, _stands_for(shard, address))
+        raise Declined(Refusal.DESTINATION_EXISTS, _stands_for(shard, address))
     if not creates and known is None:
-        raise _Refusal(Refusal.NO_SUCH_DESTINATION, f"{address} is no alias")
+        raise Declined(Refusal.NO_SUCH_DESTINATION, f"{address} is no alias")
     if creates and len(shard.aliases) >= shard.limits.aliases_max:
-        raise _Refusal(Refusal.TOO_MANY_DESTINATIONS, f"there are {len(shard.aliases)} aliases; delete some that nobody uses")
+        raise Declined(Refusal.TOO_MANY_DESTINATIONS, f"there are {len(shard.aliases)} aliases; delete some that nobody uses")
     wrong = alias_problem(arguments) or ("name the target" if creates and "target" not in arguments else "")
     if wrong:
-        raise _Refusal(Refusal.INVALID_SETTING, wrong)
+        raise Declined(Refusal.INVALID_SETTING, wrong)
     alias = Alias(**arguments) if known is None else replace(known, **arguments)
     if wrong := why_not_alias(shard, address, alias):
-        raise _Refusal(Refusal.INVALID_SETTING, wrong)
+        raise Declined(Refusal.INVALID_SETTING, wrong)
     shard.aliases[address] = alias
     definition = alias.definition(address)
     shard.batch.definitions.append(definition)
@@ -398,7 +391,7 @@ def _delete_alias(shard: Shard, command: Control) -> Answer:
     """Its target, and who consumes from that, stay."""
     alias = shard.aliases.pop(command.address, None)
     if alias is None:
-        raise _Refusal(Refusal.NO_SUCH_DESTINATION, f"{command.address} is no alias")
+        raise Declined(Refusal.NO_SUCH_DESTINATION, f"{command.address} is no alias")
     shard.batch.definitions.append(AliasDeleted(command.address))
     return {"target": alias.target}
 
@@ -415,6 +408,7 @@ _VERBS: dict[str, Callable[[Shard, Control], Answer]] = {
     "create_alias": _alias,
     "update_alias": _alias,
     "delete_alias": _delete_alias,
+    "browse": look,
     "commit": _resolve,
     "rollback": _resolve,
     "forget": _resolve,

@@ -19,6 +19,7 @@ from .guarding import set_access
 from .holding import let_in, may_let_in
 from .keeping import tend
 from .link import Peer
+from .looking import mark_deliveries
 from .maintenance import maintain
 from .message import VOLATILE
 from .paging import loaded, want_next, want_pages
@@ -104,6 +105,7 @@ class Engine:
         if report:
             time_out(shard)
             tend(shard)
+            mark_deliveries(shard)
         batch = shard.batch
         marked = serve(shard)
         if shard.overfull or shard.blocked:

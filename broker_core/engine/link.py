@@ -124,6 +124,7 @@ class Link:
         "drain",
         "exclusive",
         "hungry",
+        "marks",
         "number",
         "octets",
         "peer",
@@ -175,6 +176,8 @@ class Link:
         """Outstanding deliveries by tag, in order."""
         self.octets = 0
         """Of the outstanding deliveries."""
+        self.marks: list[tuple[int, int]] = []
+        """(tag, instant): up to which delivery it had got by then, for operators (looking.py)."""
         self.hungry = False
         """In its tier, to be served when its turn comes."""
         self.tier = subscription.hungry

@@ -30,7 +30,7 @@ ATTEMPTS_MAX = 1 << 31
 REASONS_KNOWN = tuple(sorted(set(REASONS.values())))
 
 Content = Callable[[Message], bytes | None]
-"""The body of a message as text in UTF-8, perhaps converted; None: it has none that can be looked into."""
+"""The body of a message as JSON, if it is that when it is converted; None: it has none that can be looked into."""
 
 
 class InvalidFilter(ValueError):
@@ -95,8 +95,7 @@ class MessageFilter:
             return False
         if not (self.text or self.json_path):
             return True
-        body = content(message)
-        return (not self.text or self._says(message, body)) and (self.json_path is None or self._holds(body))
+        return (not self.text or self._says(message)) and (self.json_path is None or self._holds(content(message)))
 
     def _is_named(self, message: Message, property_of: Callable[[str], Value]) -> bool:
         """What the broker knows of it."""
@@ -112,9 +111,9 @@ class MessageFilter:
             return False
         return not self.group or property_of(GROUP_ID) == self.group
 
-    def _says(self, message: Message, body: bytes | None) -> bool:
+    def _says(self, message: Message) -> bool:
         header, octets = message.header, self.text.encode()
-        if octets in header.octets or (body is not None and octets in body):
+        if octets in header.octets or octets in (as_it_came(message) or b""):
             return True
         if (escaped := escaped_as_stomp(self.text)) != self.text and escaped.encode() in header.octets:
             return True

@@ -95,6 +95,24 @@ class Progress:
             position = self._next_settled(position, last)
             yield start, position - 1
 
+    def unsettled_down(self, first: int, last: int) -> Iterator[tuple[int, int]]:
+        """The same ranges, the highest first. Whoever takes one only has waited for all blocks that it goes through."""
+        first = max(first, self.floor)
+        pending: tuple[int, int] | None = None
+        while last >= first:
+            base = max(last // BLOCK * BLOCK, first)
+            runs = [(base, last)] if last // BLOCK not in self.blocks else reversed(list(self.unsettled(base, last)))
+            for low, high in runs:
+                if pending is not None and high + 1 == pending[0]:
+                    pending = (low, pending[1])
+                    continue
+                if pending is not None:
+                    yield pending
+                pending = (low, high)
+            last = base - 1
+        if pending is not None:
+            yield pending
+
     def _next_settled(self, position: int, last: int) -> int:
         """The lowest settled position above `position`, or last + 1."""
         while position <= last:

@@ -57,3 +57,11 @@ class Refusal(Enum):
     INVALID_SETTING = "the setting is not valid"
     REQUEST_EXPIRED = "the request's deadline passed before the node could apply it"
     NOT_SUPPORTED = "this is not supported"
+
+
+class Declined(Exception):
+    """An operator's request cannot be done. Raised by what does requests, and caught where they are answered (administration.py)."""
+
+    def __init__(self, refusal: Refusal, detail: str = "") -> None:
+        self.refusal = refusal
+        self.detail = detail

@@ -99,6 +99,14 @@ class Segments:
             found.append(self.current)
         return found
 
+    def placed(self, key: LaneKey, first: int, last: int) -> list[tuple[int, int, int]]:
+        """The same with the first and the last of the lane's positions in each."""
+        found = []
+        for number in self.overlapping(key, first, last):
+            held = self.retained[key] if number == RETAINED else self.closed[number].lanes[key] if number in self.closed else self.lanes[key]
+            found.append((number, *held))
+        return found
+
     def all(self) -> list[int]:
         return [RETAINED, *self.closed, self.current]
 

@@ -176,6 +176,10 @@ class Timers:
     def next_deadline(self) -> int | None:
         return self._heap[0][0] if self._heap else None
 
+    def deadlines(self) -> list[tuple[int, Cursor | Lane, Message]]:
+        """What is waited for, and until when, in no order."""
+        return [(due, place, message) for due, _, place, message in self._heap]
+
     def entries(self) -> list[tuple[Cursor | Lane, Message]]:
         """What is waited for, in no order."""
         return [(place, message) for _, _, place, message in self._heap]

@@ -8,7 +8,7 @@ import os
 import platform
 import time
 from collections.abc import Callable
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 
 import psycopg
 
@@ -138,6 +138,8 @@ class _Term:
         self._operators = operators
         self._metrics = Metrics()
         self._asked: set[int] = set()
+        self._asked_now = asyncio.Event()
+        """Operators have asked something, as far as they were heard."""
         self._unusable: dict[str, None] = {}
         """Foreign links that cannot be."""
         self._started_at = time.time()
@@ -236,6 +238,7 @@ class _Term:
     async def _take_requests(self) -> None:
         """Operators' and the scheduler's requests become commands, in order, once each."""
         while True:
+            self._asked_now.clear()
             waiting = await self._store.control_requests()
             new = [r for r in waiting if r.request not in self._asked]
             self._asked = {r.request for r in waiting}
@@ -244,13 +247,14 @@ class _Term:
                     self._host.spawn(self._trim_ledger())
             if new:
                 self._host.submit([Control(r.request, r.verb, r.address, r.arguments, r.deadline) for r in new])
-            await asyncio.sleep(CONTROL_SECONDS)
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._asked_now.wait(), CONTROL_SECONDS)
 
     async def _watch_accounts(self, accounts: Accounts) -> None:
         """An account's connections end with it, within the second."""
         while True:
             try:
-                async with aclosing(self._operators.account_changes()) as changes:
+                async with aclosing(self._operators.account_changes(self._asked_now.set)) as changes:
                     async for name in changes:
                         if name is None or name == ACCESS_CHANGED:
                             await self._follow_access()

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Callable, Sequence
 from operator import attrgetter
 from typing import Any
 
@@ -129,16 +129,19 @@ class OperatorTables:
         """Links to other brokers: name, attributes, passcode. At most 1,000."""
         return [row[0] for row in await self._execute(_FOREIGN_LINKS, [])]
 
-    async def account_changes(self) -> AsyncGenerator[str | None, None]:
+    async def account_changes(self, on_request: Callable[[], None] = lambda: None) -> AsyncGenerator[str | None, None]:
         """Names of accounts that were disabled, deleted or given another password, and ACCESS_CHANGED, as it happens; None first: what happened before was
-        not heard. On a connection of its own. Raises psycopg.Error when that is lost."""
+        not heard. `on_request` is called when operators have asked something. On a connection of its own. Raises psycopg.Error when that is lost."""
         connection = await connect(self._dsn)
         try:
-            await connection.execute("LISTEN surety_account")
-            await connection.execute("LISTEN surety_access")
+            for channel in ("surety_account", "surety_access", "surety_control"):
+                await connection.execute(f"LISTEN {channel}".encode())
             yield None
             async for notification in connection.notifies():
-                yield ACCESS_CHANGED if notification.channel == "surety_access" else notification.payload
+                if notification.channel == "surety_control":
+                    on_request()
+                else:
+                    yield ACCESS_CHANGED if notification.channel == "surety_access" else notification.payload
         finally:
             await connection.close()
 

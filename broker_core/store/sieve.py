@@ -9,9 +9,14 @@ A selector is asked two questions, as in the engine's compiler: may it be true, 
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass, field
 
+from broker_core.engine.dead import ORIGIN, REASON
 from broker_core.engine.message import STORED, Encoding
+from broker_core.engine.message_filter import MessageFilter, escaped_as_stomp
+from broker_core.engine.message_group import GROUP_ID
+from broker_core.engine.selector import Selector
 from broker_core.engine.selector.syntax import And, Comparison, Condition, Identifier, In, IsNull, Like, Literal, Not, Or
 from broker_core.engine.subscription import Filter
 
@@ -41,11 +46,33 @@ def sieve(wanted: Filter) -> Sieve:
     made = _Maker()
     conditions = []
     if wanted.selector is not None:
-        test = made.may_be_true(wanted.selector.condition)
-        if test is not None:
-            conditions.append(f"(encoding <> {int(Encoding.STOMP)} OR annotations IS NOT NULL OR {test})")
+        conditions.append(made.of_selector(wanted.selector))
     if wanted.sender:
         conditions.append(f"client_id IS DISTINCT FROM {made.constant(wanted.sender, 'text')}")
+    columns = "".join(f", {value} AS {column}" for value, column in made.values.items())
+    return Sieve(" AND ".join(conditions) or "true", columns, made.constants)
+
+
+def sift(wanted: MessageFilter, now: int) -> Sieve:
+    """The same of what operators look for. `now`: instant in ms, from which ages count."""
+    made = _Maker()
+    conditions = [made.of_selector(wanted.selector)] if wanted.selector is not None else []
+    if wanted.age_min_ms is not None:
+        conditions.append(f"accepted_at <= {made.constant(now - wanted.age_min_ms, 'int8')}")
+    if wanted.age_max_ms is not None:
+        conditions.append(f"accepted_at >= {made.constant(now - wanted.age_max_ms, 'int8')}")
+    for name, value in ((REASON, wanted.reason), (ORIGIN, wanted.origin)):
+        if value:  # as dead.py writes it
+            written = json.dumps({name: value}, ensure_ascii=False, separators=(",", ":"))[1:-1]
+            conditions.append(f"position({made.constant(written, 'text')} IN annotations) > 0")
+    if wanted.message_id:
+        conditions.append(made.is_named(wanted.message_id))
+    if wanted.group:
+        conditions.append(f"(encoding <> {int(Encoding.STOMP)} OR {made.has_line(GROUP_ID, wanted.group) or 'true'})")
+    if wanted.text:
+        conditions.append(made.says(wanted.text))
+    if wanted.json_path is not None:
+        conditions.append(made.has_names([step for step in wanted.json_path.steps if isinstance(step, str)]))
     columns = "".join(f", {value} AS {column}" for value, column in made.values.items())
     return Sieve(" AND ".join(conditions) or "true", columns, made.constants)
 
@@ -61,6 +88,38 @@ class _Maker:
         name = f"c{len(self.constants)}"
         self.constants[name] = value
         return f"%({name})s::{kind}"
+
+    # -- what operators look for ------------------------------------------------------------------------------------------------------
+    def of_selector(self, selector: Selector) -> str:
+        test = self.may_be_true(selector.condition)
+        return f"(encoding <> {int(Encoding.STOMP)} OR {self._is_added(selector)} OR {test})" if test is not None else "true"
+
+    def _is_added(self, selector: Selector) -> str:
+        """The broker has added one of the properties that are asked for, whatever the sender said. It may be called with hyphens."""
+        names = {written for name in selector.identifiers for written in (name, name.replace("_", "-"))}
+        if len(names) > TESTS_MAX:
+            return "annotations IS NOT NULL"
+        written = [self.constant(f"{json.dumps(name, ensure_ascii=False)}:", "text") for name in sorted(names)]
+        return " OR ".join([f"position({each} IN annotations) > 0" for each in written]) or "false"
+
+    def is_named(self, message_id: str) -> str:
+        return self._equals("JMSMessageID", message_id) or "true"
+
+    def has_line(self, name: str, value: str) -> str | None:
+        return self._equals(name, value)
+
+    def says(self, text: str) -> str:
+        """In octets, as they were sent; of what the broker added as a text."""
+        octets = self.constant(text.encode(), "bytea")
+        tests = [f"position({octets} IN headers) > 0", f"position({octets} IN body) > 0", f"position({self.constant(text, 'text')} IN annotations) > 0"]
+        if (escaped := escaped_as_stomp(text)) != text:
+            tests.append(f"position({self.constant(escaped.encode(), 'bytea')} IN headers) > 0")
+        return f"({' OR '.join(tests)})"
+
+    def has_names(self, names: list[str]) -> str:
+        """In a body of JSON, unless it is written with escapes. Bodies of AMQP are converted before they are looked into."""
+        tests = [f"position({self.constant(name.encode(), 'bytea')} IN body) > 0" for name in names[-1:]]
+        return f"(encoding <> {int(Encoding.STOMP)} OR {' AND '.join(tests) or 'true'} OR position('\\x5c75'::bytea IN body) > 0)"
 
     # -- questions --------------------------------------------------------------------------------------------------------------------
     def may_be_true(self, condition: Condition) -> str | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from typing import Any
 
 import psycopg
@@ -66,7 +66,7 @@ class Operators:
     async def forget_destroyed(self) -> None:
         pass
 
-    async def account_changes(self) -> AsyncIterator[str | None]:
+    async def account_changes(self, on_request: Callable[[], None]) -> AsyncIterator[str | None]:
         yield None
         while True:
             if self.deaf:

@@ -134,6 +134,18 @@ def test_changes_of_accounts_are_told_and_a_lost_connection_is_an_error(dsn: str
     asyncio.run(story())
 
 
+def test_a_request_of_an_operator_is_heard(dsn: str) -> None:
+    async def story() -> None:
+        heard = asyncio.Event()
+        async with aclosing(OperatorTables(dsn).account_changes(heard.set)) as changes:
+            await anext(changes)
+            tell(dsn, "BEGIN; NOTIFY surety_control, '7'; NOTIFY surety_account, 'shop'; COMMIT")
+            assert await anext(changes) == "shop"
+            assert heard.is_set()
+
+    asyncio.run(story())
+
+
 def test_whoever_stops_listening_leaves_no_connection(dsn: str) -> None:
     async def story() -> None:
         changes = OperatorTables(dsn).account_changes()
