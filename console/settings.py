@@ -123,6 +123,8 @@ METRICS_TOKEN = env_text("SURETY_METRICS_TOKEN")
 """Whoever sends it as a bearer token may read /metrics; without one only loopback may."""
 CONTROL_WAIT_SECONDS = 5.0
 """A page waits so long for the node's answer. A node that is alive answers within its next poll; a standby takes over within five."""
+LOOK_WAIT_SECONDS = 2.0
+"""For what the node is only asked; its answer comes within some ms."""
 ADMIN_USER, ADMIN_PASSWORD = env_text("SURETY_ADMIN_USER", "admin"), env_text("SURETY_ADMIN_PASSWORD")
 
 # -- application --------------------------------------------------------------------------------------------------------------------

@@ -152,14 +152,14 @@ class _Maker:
 
     def make(self) -> Page:
         for piece in self.answer["pieces"]:
-            self.page.next = self._go_through(_Piece(piece, self.newest_first))
+            self.page.next = self._go_through(Piece(piece, self.newest_first))
             if self.page.next is not None:
                 return self.page
         following = self.answer["next"]
         self.page.next = None if following is None else (following[0], following[1])
         return self.page
 
-    def _go_through(self, piece: _Piece) -> Key | None:
+    def _go_through(self, piece: Piece) -> Key | None:
         """Where the page ended within it; None: it did not."""
         while (batch := piece.batch(self.rows)) is not None:
             if len(self.page.seen) >= self.limit or (self.page.looked_at and self.clock() >= self.deadline):
@@ -195,7 +195,7 @@ class _Maker:
             factor = left / 2 / took if took > 0 else 8.0
             self.rows = int(min(max(self.rows * min(factor, 8.0), 50), ROWS_MAX))
 
-    def _read(self, piece: _Piece, batch: _Batch) -> tuple[list[Message], int | None]:
+    def _read(self, piece: Piece, batch: Batch) -> tuple[list[Message], int | None]:
         """Messages of the batch in the order of looking, and from where on they are not known as too many were found."""
         found: dict[int, Message] = {}
         upto = None
@@ -214,7 +214,7 @@ class _Maker:
             message.redelivered = message.redelivered or piece.is_flagged(message.position)
         return messages, upto
 
-    def _fetch(self, lane: int, segments: list[int], batch: _Batch, limit: int) -> list[Row]:
+    def _fetch(self, lane: int, segments: list[int], batch: Batch, limit: int) -> list[Row]:
         text = statement(lane, segments, self.sifted, newest_first=self.newest_first, bodies=self.bodies)
         parameters = keys(self.answer["destination"], lane, segments) | self.sifted.constants
         parameters |= {"first": batch.first, "last": batch.last, "limit": limit}
@@ -225,7 +225,7 @@ class _Maker:
             return True
         return self.wanted.matches(message, Properties(self.broker, message).__getitem__, self.now, content)
 
-    def _seen(self, piece: _Piece, message: Message) -> Seen:
+    def _seen(self, piece: Piece, message: Message) -> Seen:
         state, *more = piece.states.get(message.position, [WAITS])
         seen = Seen(piece.lane, message, state, self.broker.message_id(message))
         if state == DELIVERED:
@@ -242,7 +242,7 @@ class _Maker:
 
 # -- what the node said -------------------------------------------------------------------------------------------------------------------
 @dataclass(slots=True)
-class _Batch:
+class Batch:
     """Unsettled positions to look at with one statement."""
 
     runs: list[tuple[int, int]]
@@ -277,7 +277,7 @@ class _Batch:
         return place >= 0 and runs[place][0] <= position <= runs[place][1]
 
 
-class _Piece:
+class Piece:
     """One lane's part of a look."""
 
     def __init__(self, told: Mapping[str, Any], newest_first: bool) -> None:
@@ -301,16 +301,16 @@ class _Piece:
     def is_flagged(self, position: int) -> bool:
         return position <= self.flagged_upto or position in self.flagged or any(low <= position <= high for low, high in self.flagged_ahead)
 
-    def segments_of(self, batch: _Batch) -> list[int]:
+    def segments_of(self, batch: Batch) -> list[int]:
         return [segment for segment, first, last in self.segments if first <= batch.last and last >= batch.first]
 
-    def batch(self, rows: int) -> _Batch | None:
-        """The next positions, `rows` at the most, without a gap as wide as all of them."""
+    def batch(self, rows: int, *, single: bool = False) -> Batch | None:
+        """The next positions, `rows` at the most, without a gap as wide as all of them; `single`: without any."""
         runs: list[tuple[int, int]] = []
         left = rows
         while self.left and left > 0:
             low, high = self.left[-1]
-            if runs and self._gap(runs[-1], (low, high)) > rows:
+            if runs and (single or self._gap(runs[-1], (low, high)) > rows):
                 break
             self.left.pop()
             if high - low + 1 > left:
@@ -318,12 +318,12 @@ class _Piece:
                 self.left.append(rest)
             runs.append((low, high))
             left -= high - low + 1
-        return _Batch(runs, self.newest_first) if runs else None
+        return Batch(runs, self.newest_first) if runs else None
 
     def _gap(self, one: tuple[int, int], next_one: tuple[int, int]) -> int:
         return one[0] - next_one[1] if self.newest_first else next_one[0] - one[1]
 
-    def back(self, batch: _Batch, upto: int | None = None) -> None:
+    def back(self, batch: Batch, upto: int | None = None) -> None:
         """It was not looked at, or only up to a position."""
         for low, high in reversed(batch.runs):
             if upto is not None:

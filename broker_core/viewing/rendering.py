@@ -4,7 +4,6 @@ its body as text, JSON or octets in hex, cut where it is long. Messages of AMQP 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,8 +19,8 @@ SHOWN_OCTETS = 64 << 10
 """Of a body; the rest is for download."""
 HEX_OCTETS = 1 << 10
 """Of a body that is no text."""
-NAMES = {"application/json": "json", "text/plain": "txt"}
-"""Media types under which a body is handed out, and how its file ends. Whatever else its sender calls it is octets: no browser shall run it."""
+PLAIN, OCTETS = "text/plain", "application/octet-stream"
+"""Media types under which a body is handed out, whatever its sender calls it: no browser shall run it."""
 
 
 @dataclass(slots=True, frozen=True)
@@ -41,12 +40,16 @@ class Content:
     @property
     def media_type(self) -> str:
         """One that does no harm."""
-        stated = self.content_type.partition(";")[0].strip().lower()
-        return stated if stated in NAMES else "text/plain" if stated.startswith("text/") else "application/octet-stream"
+        return PLAIN if self._stated == JSON or self._stated.startswith("text/") else OCTETS
 
     @property
     def ending(self) -> str:
-        return NAMES.get(self.media_type, "bin")
+        """Of its file."""
+        return "json" if self._stated == JSON else "txt" if self.media_type == PLAIN else "bin"
+
+    @property
+    def _stated(self) -> str:
+        return self.content_type.partition(";")[0].strip().lower()
 
 
 @dataclass(slots=True, frozen=True)
@@ -72,7 +75,12 @@ def headers_of(message: Message) -> tuple[dict[str, str], dict[str, Value], dict
     headers = {name: value for name, value in said.items() if name in FIELDS and (name != "destination" or value)}
     decoded = decode(header)
     typed = {name: decoded.get(name, value) for name, value in said.items() if name not in FIELDS}
-    return headers, typed, json.loads(header.annotations) if header.annotations else {}
+    return headers, typed, added_of(message)
+
+
+def added_of(message: Message) -> dict[str, Any]:
+    """By the broker."""
+    return json.loads(message.header.annotations) if message.header.annotations else {}
 
 
 def _without_body(message: Message) -> Message:

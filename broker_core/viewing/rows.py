@@ -35,19 +35,22 @@ def statement(lane: int, segments: Sequence[int], sifted: Sieve, *, newest_first
     """Rows of %(destination)s, %(priority)s from %(first)s to %(last)s that `sifted` lets through, %(limit)s at the most, in order of position."""
     order = f"ORDER BY position {'DESC' if newest_first else 'ASC'}"
     row = f"{COLUMNS}, {'body' if bodies else 'NULL::bytea'} AS body"
-    where = "destination = %(destination)s AND priority = %(priority)s AND position BETWEEN %(first)s AND %(last)s"
     selects = []
     for segment in segments:
-        # Survivors of a compaction under way are in both places; the segment speaks for itself.
-        table, condition = _table(lane, segment), where
-        if segment == RETAINED:
-            condition = f"shard = {SHARD} AND {where} AND segment <> ALL(%(segments)s::int4[])"
         if sifted.columns:  # worked out once a row: OFFSET 0 keeps the planner from copying it to everyone who asks
-            source = f"(SELECT *{sifted.columns} FROM {table} WHERE {condition} {order} OFFSET 0) AS source WHERE {sifted.condition}"
+            source = f"(SELECT *{sifted.columns} FROM {source_of(lane, segment)} {order} OFFSET 0) AS source WHERE {sifted.condition}"
         else:
-            source = f"{table} WHERE {condition} AND {sifted.condition}"
+            source = f"{source_of(lane, segment)} AND {sifted.condition}"
         selects.append(f"(SELECT {row} FROM {source} {order} LIMIT %(limit)s)")
     return f"SELECT * FROM ({' UNION ALL '.join(selects)}) AS rows {order} LIMIT %(limit)s"
+
+
+def source_of(lane: int, segment: int) -> str:
+    """A segment's rows of the interval, to stand behind FROM."""
+    where = "destination = %(destination)s AND priority = %(priority)s AND position BETWEEN %(first)s AND %(last)s"
+    if segment == RETAINED:  # survivors of a compaction under way are in both places; the segment speaks for itself
+        where = f"shard = {SHARD} AND {where} AND segment <> ALL(%(segments)s::int4[])"
+    return f"{_table(lane, segment)} WHERE {where}"
 
 
 def _table(lane: int, segment: int) -> str:

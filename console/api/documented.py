@@ -42,17 +42,19 @@ def says(
     status: int = 200,
     paged: bool = False,
     asks: bool = False,
-    body: type[serializers.Serializer] | None = None,
+    asks_only: bool = False,
+    body: Any = None,
     writes: bool = False,
     once: bool = False,
     parameters: Sequence[OpenApiParameter] = (),
 ) -> Callable[[Handler], Handler]:
-    """`asks`: the node, which may not answer in time; `once`: takes an Idempotency-Key."""
-    found: dict[Any, Any] = {status: page_of(answer) if paged else answer}
+    """`asks`: the node, which may not answer in time; `asks_only`: it must, or nothing is known; `once`: takes an Idempotency-Key. `answer` may be one by
+    status and media type."""
+    found: dict[Any, Any] = dict(answer) if isinstance(answer, dict) else {status: page_of(answer) if paged else answer}
     if asks:
         found[202] = shapes.ControlRequest
     changing = writes or asks or body is not None
-    for number in (*ALWAYS, *(WRITES if changing else ())):
+    for number in (*ALWAYS, *(WRITES if changing else (409,) if asks_only else ())):
         found[number, problems.MEDIA_TYPE] = shapes.ProblemDocument
     given = [*parameters, *([LIMIT, AFTER] if paged else ()), *([KEY] if once else ()), *([LOCATION] if asks or status == 201 else ())]
 

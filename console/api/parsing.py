@@ -7,6 +7,8 @@ from typing import Any, NoReturn
 from rest_framework.exceptions import ParseError
 from rest_framework.parsers import BaseParser
 
+from console.services.sending import LINES_MAX, LINES_OCTETS_MAX
+
 from .problems import Problem
 
 OCTETS_MAX = 262_144
@@ -27,6 +29,26 @@ class JSONBody(BaseParser):
             raise ParseError(f"The body is not JSON: {type(error).__name__}.") from error
         _check_texts(value)
         return value
+
+
+class Lines(BaseParser):
+    """Lines of JSON, which are read one by one."""
+
+    media_type = "application/x-ndjson"
+
+    def parse(self, stream: Any, media_type: str | None = None, parser_context: Mapping[str, Any] | None = None) -> list[str]:
+        """Raises Problem, ParseError."""
+        body = stream.read(LINES_OCTETS_MAX + 1)
+        if len(body) > LINES_OCTETS_MAX:
+            raise Problem("too-large", f"The body may have {LINES_OCTETS_MAX} octets: send the lines in several calls.")
+        try:
+            lines = body.decode().split("\n")
+        except UnicodeDecodeError as error:
+            raise ParseError("The body is not UTF-8.") from error
+        if len(lines) > LINES_MAX + 1:
+            raise Problem("too-large", f"The body may have {LINES_MAX} lines: send them in several calls.")
+        _check_texts(lines)
+        return lines
 
 
 def _no_number(text: str) -> NoReturn:

@@ -10,7 +10,8 @@ from rest_framework import exceptions
 from rest_framework.response import Response
 
 from broker_core.control import InvalidRequest
-from console.services import access, accounts, foreign, grants, login, objects, operators, tokens
+from broker_core.viewing import InvalidFilter
+from console.services import access, accounts, foreign, grants, login, looking, objects, operators, sending, tokens
 from console.services.refusals import AlreadyThere, NotThere
 
 MEDIA_TYPE = "application/problem+json"
@@ -29,12 +30,14 @@ CODES: dict[str, tuple[int, str]] = {
     "media-type": (415, "The body must be JSON"),
     "key-reused": (422, "The Idempotency-Key was used for another call"),
     "throttled": (429, "Too many failures from this place: nothing was looked at"),
+    "node-silent": (503, "No node answered: what it holds is not known"),
+    "too-slow": (503, "The messages could not be read in time: ask again, or for less"),
     "unavailable": (503, "The database cannot be reached"),
 }
 """Status and title by code."""
 SENTENCES = (
-    InvalidRequest, access.InvalidRule,
-    accounts.InvalidAccount, foreign.InvalidLink, grants.InvalidGrant, objects.InvalidObject, operators.InvalidOperator, tokens.InvalidToken,
+    InvalidRequest, InvalidFilter, access.InvalidRule, accounts.InvalidAccount, foreign.InvalidLink, grants.InvalidGrant, objects.InvalidObject,
+    operators.InvalidOperator, sending.InvalidMessage, tokens.InvalidToken,
 )  # fmt: skip
 """What services raise for what can never be done as it is asked."""
 ERRORS_MAX = 100
@@ -72,8 +75,17 @@ def _problem(error: Exception) -> Problem | None:
     for kind, code in ((AlreadyThere, "exists"), (NotThere, "not-found")):
         if isinstance(error, kind):
             return Problem(code, str(error))
+    if isinstance(error, sending.InvalidLines):
+        lines = [{"field": f"line {number}", "message": sentence} for number, sentence in error.errors]
+        return Problem("invalid", _sentence(str(error)), {"errors": lines})
     if isinstance(error, SENTENCES):
         return Problem("invalid", _sentence(str(error)))
+    if isinstance(error, looking.NodeSilent):
+        return Problem("node-silent", headers={"Retry-After": "1"})
+    if isinstance(error, looking.TooSlow | looking.TableGone):
+        return Problem("too-slow", headers={"Retry-After": "1"})
+    if isinstance(error, looking.Declined):
+        return Problem("refused", _sentence(str(error)), {"refusal": error.refusal})
     if isinstance(error, login.Throttled):
         return Problem("throttled", headers={"Retry-After": str(error.retry_seconds)})
     if isinstance(error, exceptions.ValidationError):

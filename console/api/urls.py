@@ -4,9 +4,10 @@ from django.urls import path, re_path
 
 from console.services.branches import VERBS
 
-from . import destinations, names, people, state
+from . import destinations, messages, names, people, state
 
 NUMBER = "[0-9]{1,18}"
+KEY = "1?[0-9]-[0-9]{1,18}"
 DESTINATION = r"^destinations/(?P<number>-?[0-9]{1,10})"
 
 urlpatterns = [
@@ -23,6 +24,12 @@ urlpatterns = [
     re_path(rf"{DESTINATION}/pause$", destinations.Pause.as_view()),
     re_path(rf"{DESTINATION}/resume$", destinations.Resume.as_view()),
     re_path(rf"{DESTINATION}/purge$", destinations.Purge.as_view()),
+    re_path(rf"{DESTINATION}/messages$", messages.Messages.as_view()),
+    re_path(rf"{DESTINATION}/messages/export$", messages.Export.as_view()),
+    re_path(rf"{DESTINATION}/messages/import$", messages.Import.as_view()),
+    re_path(rf"{DESTINATION}/messages/dead$", messages.DeadGroups.as_view()),
+    re_path(rf"{DESTINATION}/messages/(?P<key>{KEY})$", messages.OneMessage.as_view()),
+    re_path(rf"{DESTINATION}/messages/(?P<key>{KEY})/body$", messages.MessageOctets.as_view()),
     path("policies", names.Policies.as_view()),
     path("policies/<path:name>", names.OnePolicy.as_view()),
     path("aliases", names.Aliases.as_view()),

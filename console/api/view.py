@@ -16,6 +16,8 @@ from console.permissions import Sight, sight
 from console.selectors import requests
 from console.services import idempotency
 from console.services.audit import Actor, look
+from console.services.looking import Declined, NodeSilent
+from console.services.refusals import NotThere
 from console.services.requests import Outcome
 
 from . import problems, shapes
@@ -25,7 +27,7 @@ from .problems import Problem
 
 LIMIT = 100
 NUMBER_MAX = (1 << 63) - 1
-HARMLESS = (Problem, PermissionDenied, Http404, APIException, *problems.SENTENCES)
+HARMLESS = (Problem, PermissionDenied, Http404, APIException, NotThere, NodeSilent, Declined, *problems.SENTENCES)
 """What is raised where nothing was done."""
 
 

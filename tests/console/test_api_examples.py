@@ -14,7 +14,7 @@ from django.core.wsgi import get_wsgi_application
 from tests.console import facts
 from tests.console.api import token
 from tests.console.conftest import OPERATOR
-from tests.console.engine_node import EngineNode
+from tests.console.store_node import StoreNode
 
 DOCUMENT = Path(__file__).resolve().parents[2] / "docs" / "api.md"
 
@@ -26,7 +26,8 @@ class _Quiet(WSGIRequestHandler):
 
 @pytest.fixture
 def address(database):
-    with EngineNode(database, {"queue/orders": 3}), make_server("127.0.0.1", 0, get_wsgi_application(), handler_class=_Quiet) as server:
+    with StoreNode(database) as node, make_server("127.0.0.1", 0, get_wsgi_application(), handler_class=_Quiet) as server:
+        node.send(b"one", b"two", b"three")
         thread = threading.Thread(target=server.serve_forever)
         thread.start()
         yield f"http://127.0.0.1:{server.server_port}"
@@ -38,7 +39,7 @@ def address(database):
 def test_the_examples_do_what_they_say(address, database):
     shown = token(User.objects.get(username=OPERATOR))
     examples = re.findall(r"```sh\n(.*?)```", DOCUMENT.read_text(), re.DOTALL)
-    assert len(examples) == 3
+    assert len(examples) == 4
     for example in examples:
         done = subprocess.run(
             ["bash", "-euo", "pipefail", "-c", example],
@@ -49,6 +50,6 @@ def test_the_examples_do_what_they_say(address, database):
         )
         assert done.returncode == 0, done.stdout + done.stderr
     told = [what for (what,) in facts.rows(database, "SELECT what FROM surety.audit WHERE who = 'olga' ORDER BY entry")]
-    assert told == ["token create", "create", "pause", "purge", "set_policy", "account create", "account password"]
+    assert told == ["token create", "create", "pause", "purge", "set_policy", "account create", "account password", "send"]
     [(result,)] = facts.rows(database, "SELECT result FROM surety.control_request WHERE verb = 'purge'")
     assert result["purged"] == 3

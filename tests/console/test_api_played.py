@@ -18,6 +18,7 @@ from tests.console.api import person, token
 from tests.console.conftest import OPERATOR
 from tests.console.engine_node import EngineNode
 
+schemathesis.serializer.alias("application/x-ndjson", "text/plain")
 CHECKS = [not_a_server_error, status_code_conformance, content_type_conformance, response_headers_conformance, response_schema_conformance]
 
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from random import Random
+from typing import Any
 
+import psycopg
 import pytest
 
 from broker_core.engine.limits import Limits
@@ -15,7 +17,9 @@ from broker_core.engine.shard import Shard
 from broker_core.engine.subscription import Filter
 from broker_core.stomp.escaping import canonical
 from broker_core.stomp.mapping import decode
-from broker_core.store.sieve import TESTS_MAX, sieve
+from broker_core.store.sieve import TESTS_MAX, sieve, sift
+from broker_core.viewing import InvalidFilter, read_filter
+from broker_core.viewing.rows import statement
 from tests.store.rows import commit
 from tests.store.test_postgres import PostgresRig, rig  # noqa: F401
 
@@ -96,6 +100,39 @@ async def test_whatever_matches_passes(rig: PostgresRig, seed: int) -> None:  # 
         left_out += ROWS - len(passed)
         asked += ROWS
     assert left_out > asked / 5
+
+
+async def test_what_operators_look_for_is_never_sifted_out(rig: PostgresRig) -> None:  # noqa: F811
+    """Whatever is asked, PostgreSQL lets through all that match."""
+    random = Random(5)
+    store, stored, shard = await rig.open(), rows(random), Shard(Limits(), "test", decode)
+    bodies = (b'{"a": {"red": 1}}', b'{"a": {"\\u0072ed": 1}}', b"the red body", b"")
+    for message in stored:
+        message.body = random.choice(bodies)
+    await store.commit(commit(1, stored))
+    keys = {"destination": 1, "priority": 4, "first": 0, "last": ROWS, "limit": ROWS + 1, "segments": [1]}
+    now, asked, left_out = 1_700_000_000_300, 0, 0
+    for arguments in [*LOOKED_FOR, *({"selector": condition(random, 2)} for _ in range(100))]:
+        try:
+            wanted = read_filter(arguments)
+        except InvalidFilter:
+            continue
+        sifted = sift(wanted, now)
+        text = statement(4, [1], sifted, newest_first=False, bodies=True)
+        with psycopg.connect(rig.dsn) as connection:
+            passed = {row[1] for row in connection.execute(text.encode(), keys | sifted.constants)}
+        matching = {message.position for message in stored if wanted.matches(message, Properties(shard, message).__getitem__, now)}
+        assert matching <= passed, arguments
+        left_out, asked = left_out + ROWS - len(passed), asked + ROWS
+    assert left_out > asked / 5
+
+
+LOOKED_FOR: list[dict[str, Any]] = [
+    {"text": "red"}, {"text": "a:b"}, {"text": "50%"}, {"text": "größe"}, {"text": "original-destination"}, {"json_path": "a.red", "json_value": 1},
+    {"json_path": "a[0]", "json_value": 1}, {"age_min_ms": 100}, {"age_max_ms": 100}, {"reason": "EXPIRED"}, {"origin": "queue/a"},
+    {"message_id": "ID:test-7"}, {"message_id": "red"}, {"group": "red"}, {"attempts_min": 1}, {"attempts_max": 0},
+    {"text": "red", "selector": "a IS NOT NULL", "age_min_ms": 10},
+]  # fmt: skip
 
 
 def test_the_work_for_one_row_is_bounded() -> None:

@@ -69,11 +69,12 @@ INWARD = {
     "administered": {"engine"},
     "control": {"engine", "scram"},
     "store": {"store", "engine"},
+    "viewing": {"viewing", "engine", "conversion", "stomp", "store"},
     "server": {"server", "engine", "stomp", "amqp", "conversion", "foreign", "store", "config", "scram"},
     "client": {"client", "stomp", "engine"},
     "client.aio": {"client.aio", "client"},
     "worker": {"server", "config", "transport"},
-    "console": {"administered", "config", "control", "foreign", "transport"},
+    "console": {"administered", "config", "control", "foreign", "transport", "viewing"},
 }
 """Which rooms of broker_core each room may import. Nothing imports console but itself."""
 EXCEPTIONS = {(f"console/management/commands/{command}.py", "store") for command in ("migrate", "restore")}

@@ -1,0 +1,22 @@
+"""Answers that are too large to be held: octets as they come."""
+
+from collections.abc import AsyncIterator, Iterator
+from typing import Any
+
+from asgiref.sync import sync_to_async
+from django.core.handlers.asgi import ASGIRequest
+from django.http import StreamingHttpResponse
+
+_END = b""
+
+
+def stream(request: Any, octets: Iterator[bytes], content_type: str, headers: dict[str, str]) -> StreamingHttpResponse:
+    """Under ASGI Django would gather what is no asynchronous iterator."""
+    body = _turns(octets) if isinstance(request._request, ASGIRequest) else octets
+    return StreamingHttpResponse(body, content_type=content_type, headers=headers)
+
+
+async def _turns(octets: Iterator[bytes]) -> AsyncIterator[bytes]:
+    following = sync_to_async(next)
+    while piece := await following(octets, _END):
+        yield piece

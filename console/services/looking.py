@@ -1,0 +1,82 @@
+"""How operators look at what the node holds: a control request that changes nothing, whose answer is kept nowhere, and rows of the store by their keys."""
+
+import time
+from collections.abc import Mapping
+from typing import Any
+
+from django.conf import settings
+from django.db import OperationalError, ProgrammingError, connection, transaction
+
+from broker_core import control
+from broker_core.viewing.rows import SETTINGS, Row, TableGone, TooSlow
+
+POLL_SECONDS, POLLS_SOON = 0.004, 25
+DEADLINE_MS = 5_000
+LATER_POLL_SECONDS = 0.02
+__all__ = ["Declined", "NodeSilent", "TableGone", "TooSlow", "look", "read"]
+UNDEFINED_TABLE, QUERY_CANCELED = "42P01", "57014"
+
+
+class NodeSilent(Exception):
+    """No node answered: what it holds is not known."""
+
+
+class Declined(Exception):
+    """The node's refusal: its name, and a sentence."""
+
+    def __init__(self, result: Mapping[str, Any]) -> None:
+        detail = f" ({result['detail']})" if result.get("detail") else ""
+        super().__init__(f"{result.get('message', 'the node refused')}{detail}")
+        self.refusal = str(result.get("refusal", ""))
+
+
+def look(asked_by: str, verb: str, address: str = "", arguments: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    """The node's answer. Raises NodeSilent, Declined, control.InvalidRequest. Whoever may do it is the caller's to say."""
+    assert not connection.in_atomic_block, "the node cannot see a request before its transaction ends"
+    with transaction.atomic(), connection.cursor() as cursor:
+        cursor.execute("SET LOCAL synchronous_commit = off")  # a look that is lost with the database is asked again
+        request = control.request(cursor, verb, address, arguments, requested_by=asked_by, deadline_ms=DEADLINE_MS)
+    try:
+        answer = _answer(request)
+    finally:
+        with transaction.atomic(), connection.cursor() as cursor:
+            cursor.execute("SET LOCAL synchronous_commit = off")
+            control.forget(cursor, request)
+    if answer is None:
+        raise NodeSilent
+    if not answer.done:
+        raise Declined(answer.result)
+    return answer.result
+
+
+def _answer(request: int) -> control.Answer | None:
+    ends, polls = time.monotonic() + settings.LOOK_WAIT_SECONDS, 0
+    while True:
+        with connection.cursor() as cursor:
+            found = control.answer(cursor, request)
+        if found is not None or time.monotonic() >= ends:
+            return found
+        polls += 1
+        time.sleep(POLL_SECONDS if polls < POLLS_SOON else LATER_POLL_SECONDS)
+
+
+def read(statement: str, parameters: Mapping[str, Any], seconds: float) -> list[Row]:
+    """Rows, by index whatever the planner thinks. Raises TooSlow, TableGone."""
+    try:
+        with transaction.atomic(), connection.cursor() as cursor:
+            cursor.execute(f"{SETTINGS}; SET LOCAL statement_timeout = {max(int(seconds * 1000), 1)}")
+            cursor.execute(statement, parameters)
+            found: list[Row] = cursor.fetchall()
+            return found
+    except OperationalError as error:
+        if _state(error) == QUERY_CANCELED:
+            raise TooSlow from error
+        raise
+    except ProgrammingError as error:
+        if _state(error) == UNDEFINED_TABLE:
+            raise TableGone from error
+        raise
+
+
+def _state(error: Exception) -> str:
+    return str(getattr(error.__cause__, "sqlstate", ""))
