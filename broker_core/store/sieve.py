@@ -63,8 +63,8 @@ def sift(wanted: MessageFilter, now: int) -> Sieve:
         conditions.append(f"accepted_at >= {made.constant(now - wanted.age_max_ms, 'int8')}")
     for name, value in ((REASON, wanted.reason), (ORIGIN, wanted.origin)):
         if value:  # as dead.py writes it
-            written = json.dumps({name: value}, ensure_ascii=False, separators=(",", ":"))[1:-1]
-            conditions.append(f"position({made.constant(written, 'text')} IN annotations) > 0")
+            texts = [json.dumps(text, ensure_ascii=False) for text in (name, value)]
+            conditions += [f"position({made.constant(text, 'text')} IN annotations) > 0" for text in texts]
     if wanted.message_id:
         conditions.append(made.is_named(wanted.message_id))
     if wanted.group:

@@ -109,6 +109,7 @@ async def test_what_operators_look_for_is_never_sifted_out(rig: PostgresRig) -> 
     bodies = (b'{"a": {"red": 1}}', b'{"a": {"\\u0072ed": 1}}', b"the red body", b"")
     for message in stored:
         message.body = random.choice(bodies)
+    await store.recover()
     await store.commit(commit(1, stored))
     keys = {"destination": 1, "priority": 4, "first": 0, "last": ROWS, "limit": ROWS + 1, "segments": [1]}
     now, asked, left_out = 1_700_000_000_300, 0, 0
