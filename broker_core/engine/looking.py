@@ -260,7 +260,7 @@ class _Piece:
         cursor, shard = self.cursor, self.asked.shard
         key = cursor.lane.destination.number, cursor.index
         low, high = _ends(ranges) if ranges else (0, -1)
-        known: set[int] = {position for position, *_ in states}
+        known: dict[int, None] = dict.fromkeys([position for position, *_ in states])
         back = [*cursor.returned.values(), *cursor.missing.values(), *cursor.delayed.values()]
         return {
             "lane": cursor.index,
