@@ -10,6 +10,8 @@ from tests.acceptance.python_client import SOON, factory
 from tests.support.clients import Connection as Stomp
 from tests.support.service import Service
 
+LEVELS = ("best-effort", "express", "reliable-np", "reliable", "assured")
+
 
 def test_what_asks_for_more_than_the_maximum_is_refused_and_the_client_is_told_which(service: Service, orders: Queue) -> None:
     ask(service, "create", orders.address[1:], maximum_reliability="reliable")
@@ -56,3 +58,15 @@ def test_a_persistent_message_of_the_python_client_keeps_its_mode_through_all_fi
             session.create_producer(orders).send("x", delivery_mode=mode)
             message = session.create_consumer(orders).receive(SOON)
             assert message is not None and message.jms_delivery_mode == mode
+
+
+def test_a_message_of_the_largest_size_that_waits_takes_no_memory_from_the_others(service: Service, orders: Queue) -> None:
+    """It would be most of what there is, and best effort would be dropped; its body is in the store."""
+    large = f"{orders.address}.large"
+    with Stomp(service.stomp_port) as stomp:
+        stomp.confirmed("SEND", {"destination": large, "persistent": "true"}, bytes(100 << 20), timeout=60)
+        for level in LEVELS:
+            stomp.confirmed("SEND", {"destination": orders.address, "reliability": level}, b"x")
+        stomp.subscribe(orders.address, ack="auto")
+        assert sorted(stomp.expect("MESSAGE").headers["reliability"] for _ in LEVELS) == sorted(LEVELS)
+    ask(service, "purge", large[1:])

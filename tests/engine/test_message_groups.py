@@ -251,6 +251,21 @@ def test_a_shared_subscription_of_a_topic_knows_groups_each_for_itself() -> None
     assert got == {1: ["a1", "a2"], 2: ["b1", "b2"], 3: ["a1", "b1", "a2", "b2"]}
 
 
+def test_what_a_volatile_subscription_gets_from_two_lanes_waits_while_the_older_is_being_read() -> None:
+    """A producer's persistent messages may lie in either of them."""
+    b = Bench(slow=True, memory_octets=400, page_octets=8)
+    b.attach(9, address=TOPIC, name="durable", durable=True, shared=True, of_any_client=True, credit=0)
+    b.attach(1, address=TOPIC, name="v", shared=True, credit=1)
+    assert send(b, "a1", address=TOPIC, level=EXPRESS) == {1: ["a1"]}
+    b.send("fills the memory", level=EXPRESS, size=280)
+    send(b, "a2", address=TOPIC, level=EXPRESS, size=20)
+    send(b, "a3", address=TOPIC, level=RELIABLE)
+    assert b.bodies(b.settle(1)) == []
+    b.read()
+    assert b.bodies(b.flush()) == ["a2"]
+    assert b.bodies(b.settle(2)) == ["a3"]
+
+
 # -- owners -----------------------------------------------------------------------------------------------------------------------------
 def test_groups_beyond_the_table_share_an_owner_by_bucket_and_stick_all_the_same() -> None:
     b = two(Bench(subscription_groups_max=1))

@@ -117,7 +117,7 @@ class Client:
         for _ in range(random.choice((1, 1, 2, 4, 8))):
             plain = address == TOPIC or address in TOPICS or session.transaction is not None
             mark = PLAIN if plain else random.choices((PLAIN, POISON, STICKY), (100 - climate.refused - climate.held, climate.refused, climate.held))[0]
-            large = not plain and random.random() < (0.01 if level >= RELIABLE else 0.25 if address == "queue/d" else 0.06)
+            large = not plain and random.random() < (climate.large if level >= RELIABLE else 0.25 if address == "queue/d" else 0.06)
             size = 1100 + random.randrange(900) if large else 40 + random.randrange(260)
             delay, expires = (0, 0) if address in TOPICS else (self._delay(), self._expires(mark))
             kept = mark != POISON or size % 3 > 0 or climate.limits.settings.bounds_depth  # what had to make room would be gone unseen

@@ -86,6 +86,10 @@ class Climate:
     """Clients with subscriptions of ordinary topics."""
     repeaters: int = 1
     """Clients that send again what is in doubt."""
+    large: float = 0.01
+    """Of stored messages those with a large body."""
+    crowded: bool = False
+    """In the end it is looked at what large bodies and a full memory do to those who wait."""
     kills: float = 0.05
     purges: float = 0.05
     changes: float = 0.0
@@ -222,15 +226,30 @@ LIMITED = (
         kills=0.03,
     ),
 )
+CROWDED = Climate(
+    "crowded",
+    replace(LIMITS, memory_octets=4000, window_octets=1200, page_octets=900),
+    sends_to=(*QUEUES, *("queue/d",) * 2, TOPIC),
+    producers=0.6,
+    volatile=400,
+    leaves=0.06,
+    large=0.4,
+    crowded=True,
+    kills=0.01,
+    faults=0,
+)
+EVERY, CROWDED_AT = 35, 19
 
 
-NAMES = {climate.name: climate for climate in (*CLIMATES, *LIMITED)}
+NAMES = {climate.name: climate for climate in (*CLIMATES, *LIMITED, CROWDED)}
 
 
 def climate_of(seed: int, name: str = "") -> Climate:
     """The one of this name; without one every seed has its own."""
     if name:
         return NAMES[name]
+    if seed % EVERY == CROWDED_AT:
+        return CROWDED
     if seed % 7 == 5:
         return LIMITED[seed // 7 % len(LIMITED)]
     return CLIMATES[seed % len(CLIMATES)]

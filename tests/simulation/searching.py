@@ -17,6 +17,7 @@ _IN: dict[str, tuple[str, ...]] = {
         "last_backup_takes_over",
     ),
     "removals": ("removed_without_a_trace",),
+    "crowded": ("large_bodies_weigh_all_of_it", "full_memory_holds_up_who_waits"),
     "branches": (
         "prepared_ends_with_its_connection", "acknowledgements_not_hardened", "sends_not_hardened", "reserved_is_paged_in",
         "restored_after_the_first_delivery", "outcome_leaves_the_rows", "prepared_are_rolled_back_at_start", "hand_is_forgotten",

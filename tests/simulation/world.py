@@ -18,6 +18,7 @@ from broker_core.store.memory import MemoryDatabase
 from .audit import RELIABLE, Auditor, Broken
 from .branches import Manager
 from .climates import climate_of
+from .crowding import Crowd
 from .clients import ADDRESSES, BRIEF, QUEUES, WINDOWS, Client, Drainer, Founder, Stranger
 from .faults import Faults
 from .looks import Looks
@@ -101,6 +102,8 @@ MUST_HAPPEN = (
     "served while backups stood by",
     "settled OLDEST",
     "said by its alias",
+    "waited for beside large bodies",
+    "waited for while memory was full",
 )
 
 
@@ -227,6 +230,8 @@ class World:
         self.manager.stopping = True
         await self._until(lambda: all(task.done() for task in managing), [serving, *managing], 60.0)
         await self._drain(serving)
+        if self.climate.crowded:
+            await self._crowd(serving)
         await self._kill_and_look(serving)
         self.ended = True
         if self.term is not None:
@@ -261,6 +266,11 @@ class World:
         await self._until(lambda: all(task.done() for task in draining), [serving, *draining], 60.0)
         self.auditor.check_end()
         self.looks.check_end()
+
+    async def _crowd(self, serving: asyncio.Task[None]) -> None:
+        """There is nothing else: memory is as full as this client makes it."""
+        crowding = asyncio.create_task(Crowd(self, "w").run())
+        await self._until(lambda: crowding.done() and not self._what_remains(), [serving, crowding], 60.0)
 
     def _what_remains(self) -> list[str]:
         term = self.serving()

@@ -15,6 +15,7 @@ from . import (
     durability,
     full,
     inbox,
+    memory,
     names,
     redelivery,
     selectors,
@@ -44,6 +45,7 @@ BUGS: tuple[Bug, ...] = (
     *names.BUGS,
     *inbox.BUGS,
     *full.BUGS,
+    *memory.BUGS,
     *aliases.BUGS,
 )
 
