@@ -11,6 +11,7 @@ import pytest
 
 from broker_core.client import Connection, Queue, Topic
 from tests.acceptance.python_client import factory
+from tests.support import jms
 from tests.support.service import Service
 
 _numbers = itertools.count(1)
@@ -44,6 +45,14 @@ def mortal(home: Service) -> Service:
         home.start()
     home.await_ready()
     return home
+
+
+@pytest.fixture(scope="package")
+def class_path() -> str:
+    """Of what Qpid JMS is asked to do: `jms/Scenarios.java`, compiled once."""
+    if problem := jms.missing():
+        pytest.skip(problem)
+    return jms.compiled(jms.FOLDER / "Scenarios.java", jms.FOLDER / "classes")
 
 
 @pytest.fixture

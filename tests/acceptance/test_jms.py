@@ -9,19 +9,11 @@ import uuid
 import pytest
 
 from tests.acceptance.programs import kill_in_the_middle
-from tests.support import jms
 from tests.support.jms import FOLDER, SECONDS_MAX
 from tests.support.service import Service
 
 SOURCE = FOLDER / "Scenarios.java"
 SCENARIOS = re.findall(r"^    void (\w+)\(\) throws", SOURCE.read_text(), re.MULTILINE)
-
-
-@pytest.fixture(scope="module")
-def class_path() -> str:
-    if problem := jms.missing():
-        pytest.skip(problem)
-    return jms.compiled(SOURCE, FOLDER / "classes")
 
 
 @pytest.fixture(scope="module")

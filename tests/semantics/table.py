@@ -88,7 +88,7 @@ def _problems_of(item: Item) -> Iterator[str]:
         yield f"waits for {awaited!r}, which is none of {', '.join(sorted(AWAITED))}"
     for test in item.tests:
         path, _, name = test.partition("::")
-        if not path.startswith("tests/") or not name.startswith("test_") or name not in _functions(path):
+        if not path.startswith("tests/") or not name.startswith("test_") or name not in functions_of(path):
             yield f"names {test}, which is no test"
     for place in item.where:
         path, _, name = place.partition("::")
@@ -103,7 +103,7 @@ def _tree(path: str) -> ast.Module:
 
 
 @cache
-def _functions(path: str) -> frozenset[str]:
+def functions_of(path: str) -> frozenset[str]:
     """Which pytest would collect: those of the module itself."""
     return frozenset(node.name for node in _tree(path).body if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef))
 

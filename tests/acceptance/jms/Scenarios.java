@@ -635,11 +635,27 @@ public class Scenarios {
         System.out.println("well");
     }
 
+    /** Not among them either: over TLS, as whom the certificate names. */
+    static void byCertificate(String uri, String name) throws Exception {
+        try (Connection connection = new JmsConnectionFactory(uri).createConnection()) {
+            connection.start();
+            Session session = connection.createSession();
+            Queue queue = session.createQueue(name);
+            sends(session, session.createProducer(queue), "a");
+            gets(session.createConsumer(queue), "a");
+        }
+        System.out.println("well");
+    }
+
     // -- running ------------------------------------------------------------------------------------------------------------------------
     /** Arguments: the broker's URI, a word that makes names unique, scenarios. A line for each: its name, and what went wrong, if anything. */
     public static void main(String[] arguments) throws Exception {
         if (arguments[2].equals("killedInATransaction")) {
             killedInATransaction(arguments[0], "jms.killed." + arguments[1]);
+            System.exit(0);
+        }
+        if (arguments[2].equals("byCertificate")) {
+            byCertificate(arguments[0], "jms.certificate." + arguments[1]);
             System.exit(0);
         }
         for (String scenario : Arrays.copyOfRange(arguments, 2, arguments.length)) {
