@@ -7,6 +7,7 @@ import logging
 import ssl
 from collections.abc import Callable
 from functools import partial
+from pathlib import Path
 from typing import Protocol, cast
 
 from broker_core.amqp.limits import Limits as AmqpLimits
@@ -108,6 +109,9 @@ class Node:
         self._numbered = 0
         self._servers: dict[str, asyncio.Server | TlsListener] = {}
         self._draining = False
+        self._certificates: dict[str, str] = {}
+        """Who issues clients' certificates, by listener with TLS."""
+        self._certificates_at: tuple[tuple[int, int], ...] = ()
 
     def number_peer(self) -> int:
         self._numbered += 1
@@ -168,9 +172,28 @@ class Node:
         config = self.config
         self._opened(name, port, await asyncio.get_running_loop().create_server(peer, config.bind, port, backlog=BACKLOG))
         if config.tls:
+            self._certificates[name] = client_ca
+            self._certificates_at = _changed_at(config)
             tls = TlsListener(_tls(config, client_ca), config.login_seconds, peer, self.expect, self.expect_no_more)
             await tls.listen(config.bind, tls_port, BACKLOG)
             self._opened(f"{name}+tls", tls_port, tls)
+
+    def follow_certificates(self) -> None:
+        """If their files have been replaced, handshakes from now on show the new ones. Files that are no certificate and its key, such as those that are just
+        being written, change nothing. To be called about once a second."""
+        if not self._certificates or (found := _changed_at(self.config)) == self._certificates_at:
+            return
+        self._certificates_at = found
+        try:
+            contexts = {name: _tls(self.config, client_ca) for name, client_ca in self._certificates.items()}
+        except (OSError, ValueError) as error:  # ssl.SSLError is an OSError
+            log.error("The certificate stays as it is: %s cannot be used: %s", self.config.tls_cert, error)
+            return
+        for name, context in contexts.items():
+            server = self._servers[f"{name}+tls"]
+            assert isinstance(server, TlsListener)
+            server.renew(context)
+        log.info("The certificate of %s is shown from now on", self.config.tls_cert)
 
     def _opened(self, name: str, port: int, server: asyncio.Server | TlsListener) -> None:
         self._servers[name] = server
@@ -201,6 +224,19 @@ class Node:
             await asyncio.sleep(0.05)
         for peer in list(self._peers):
             peer.sever()
+
+
+def _changed_at(config: BrokerConfig) -> tuple[tuple[int, int], ...]:
+    """When each of the files was written, in ns, and its inode; of one that is not there, nothing."""
+    found = []
+    for path in (config.tls_cert, config.tls_key, config.tls_client_ca):
+        try:
+            status = Path(path).stat()
+        except OSError:
+            found.append((0, 0))
+        else:
+            found.append((status.st_mtime_ns, status.st_ino))
+    return tuple(found)
 
 
 def _tls(config: BrokerConfig, client_ca: str) -> ssl.SSLContext:

@@ -207,6 +207,7 @@ class _Term:
         while True:
             self._space.look()
             self._node.bound_unsettled()
+            self._node.follow_certificates()
             await self._accounts.lapse()
             gauges = self._host.gauges()
             memory.look(gauges["memory_level"], gauges["body_memory_octets"], gauges["body_memory_octets_max"])

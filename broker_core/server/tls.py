@@ -49,6 +49,10 @@ class TlsListener:
             raise
         self._accepting = [loop.create_task(self._accept(each)) for each in self._sockets]
 
+    def renew(self, context: ssl.SSLContext) -> None:
+        """For handshakes from now on; who is connected stays."""
+        self._context = context
+
     def is_serving(self) -> bool:
         return bool(self._accepting) and not any(task.done() for task in self._accepting)
 

@@ -23,6 +23,12 @@ IDLE = OpenApiParameter(
     {"type": "integer", "minimum": 0, "maximum": subscriptions.IDLE_SECONDS_MAX},
     description="Only those that have had no consumer for so long: what nobody may need any more.",
 )
+WHO = OpenApiParameter("who", OpenApiTypes.STR, description="Only of this person.")
+WHAT = OpenApiParameter("what", OpenApiTypes.STR, description="Only of this deed, as the log has it: purge, account create, login.")
+OVER = OpenApiParameter("address", OpenApiTypes.STR, description="Only about this destination, account or the like.")
+SINCE = OpenApiParameter("since", OpenApiTypes.DATETIME, description="Not before.")
+UNTIL = OpenApiParameter("until", OpenApiTypes.DATETIME, description="Before.")
+REFUSED = OpenApiParameter("refused", OpenApiTypes.BOOL, description="Only attempts that were refused.")
 
 
 class WhoAmI(View):
@@ -97,10 +103,13 @@ class OneRequest(View):
 
 
 class Audit(View):
-    @says("Who did what, newest first; refused attempts too", shapes.AuditEntry, paged=True)
+    @says("Who did what, newest first; refused attempts too", shapes.AuditEntry, paged=True, parameters=[WHO, WHAT, OVER, SINCE, UNTIL, REFUSED])
     def get(self, request: Request) -> Response:
         self.look("audit")
-        return page(shapes.AuditEntry, audit.page(self.number_after(), self.limit()))
+        query = self.request.query_params
+        texts = {name: query[name] for name in ("who", "what", "address") if name in query}
+        wanted = audit.Wanted(**texts, since=self.instant("since"), until=self.instant("until"), refused=self.flag("refused"))
+        return page(shapes.AuditEntry, audit.page(self.number_after(), self.limit(), wanted))
 
 
 class Problems(View):

@@ -1,6 +1,7 @@
 """What the views have in common: queries and bodies checked, answers of the node turned into answers of the API."""
 
 from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
 from functools import wraps
 from typing import Any
 
@@ -27,6 +28,7 @@ from .problems import Problem
 
 LIMIT = 100
 NUMBER_MAX = (1 << 63) - 1
+YEAR_MAX = 9999
 HARMLESS = (Problem, PermissionDenied, Http404, APIException, NotThere, NodeSilent, Declined, *problems.SENTENCES)
 """What is raised where nothing was done."""
 
@@ -83,6 +85,19 @@ class View(APIView):
         if text not in ("true", "false"):
             raise Problem("invalid", f"{name} must be true or false.")
         return text == "true"
+
+    def instant(self, name: str) -> datetime | None:
+        """A parameter of the query. Raises Problem."""
+        text = self.request.query_params.get(name)
+        if text is None:
+            return None
+        try:
+            found = datetime.fromisoformat(text)
+        except ValueError:
+            found = None
+        if found is None or not 1 < found.year < YEAR_MAX:
+            raise Problem("invalid", f"{name} must be an instant such as 2026-11-22T10:00:00Z.")
+        return found if found.tzinfo is not None else found.replace(tzinfo=UTC)
 
     def number_after(self) -> int:
         """The key of a page whose keys are numbers."""

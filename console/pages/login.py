@@ -9,6 +9,7 @@ from django.urls import reverse
 from django_htmx.http import HttpResponseClientRedirect
 
 from console.services import login
+from console.services.audit import record
 
 from .actor import origin_of
 
@@ -37,7 +38,11 @@ class Login(views.LoginView):
 
     def form_valid(self, form: Any) -> HttpResponse:
         login.succeeded(self.attempt)
+        record(form.get_user().get_username(), origin_of(self.request), "login")
         return super().form_valid(form)
 
     def form_invalid(self, form: Any) -> HttpResponse:
+        name = self.request.POST.get("username", "")[: login.NAME_CHARACTERS_MAX]
+        # Not as his who has the name: a stranger said it. As often as the throttle lets somebody try.
+        record("a stranger", origin_of(self.request), "login", name, result={"refused": "name or password is wrong"})
         return self.render_to_response(self.get_context_data(form=form), status=401)

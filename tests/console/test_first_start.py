@@ -22,7 +22,7 @@ def empty(database):
         from django.db import connection
 
         with connection.cursor() as cursor:
-            cursor.execute("DELETE FROM surety.account; DELETE FROM surety.audit")
+            cursor.execute("DELETE FROM surety.account; SET session_replication_role = replica; DELETE FROM surety.audit; RESET session_replication_role")
         yield
         transaction.set_rollback(True)
 

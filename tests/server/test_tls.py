@@ -231,3 +231,43 @@ def test_a_client_without_a_certificate_needs_a_password_and_one_of_another_auth
         await broker.end()
 
     tell(story())
+
+
+def test_a_new_certificate_is_shown_to_who_comes_from_then_on_and_a_broken_one_to_nobody(
+    tell: Story, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def connect(broker: Broker) -> asyncio.StreamWriter:
+        context = ssl.create_default_context()
+        context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+        return (await asyncio.open_connection("127.0.0.1", broker.config.stomp_tls_port, ssl=context))[1]
+
+    async def shown(broker: Broker) -> bytes:
+        writer = await connect(broker)
+        octets: bytes = writer.get_extra_info("ssl_object").getpeercert(binary_form=True)
+        writer.close()
+        return octets
+
+    async def story() -> None:
+        files = made_certificate(tmp_path, "first")
+        broker = await serving((str(files[0]), str(files[1])))
+        connected = await connect(broker)
+        first = await shown(broker)
+        broker.node.follow_certificates()
+        assert await shown(broker) == first
+        old = files[0].read_bytes()
+        files[0].write_bytes(b"-----BEGIN CERTIFICATE-----\nhalf of it")
+        broker.node.follow_certificates()
+        assert await shown(broker) == first
+        assert "stays as it is" in caplog.text
+        files[0].write_bytes(old)
+        made_certificate(tmp_path, "second")
+        broker.node.follow_certificates()
+        second = await shown(broker)
+        assert second != first
+        await until(lambda: broker.metrics.connections == 1)
+        assert not connected.is_closing(), "who is connected stays"
+        connected.close()
+        await broker.node.close("over")
+        await broker.end()
+
+    tell(story())

@@ -47,7 +47,7 @@ def test_runners_side_by_side_apply_each_once(empty: str) -> None:
 
 
 def test_every_key_carries_the_shard(dsn: str) -> None:
-    """R18; but for accounts, administered objects, links, the audit, the installation's name and the migrations themselves, which belong to no shard."""
+    """R18; but for accounts, rules of access, administered objects, links, the audit, the installation's name and the migrations themselves."""
     with psycopg.connect(dsn) as connection:
         rows = connection.execute(
             """
@@ -57,6 +57,7 @@ def test_every_key_carries_the_shard(dsn: str) -> None:
             WHERE n.nspname = 'surety'
             """
         ).fetchall()
-    global_tables = {"surety.account", "surety.administered", "surety.foreign_link", "surety.audit", "surety.migration", "surety.installation"}
+    names = ("account", "access_rule", "administered", "foreign_link", "audit", "migration", "installation")
+    global_tables = {f"surety.{name}" for name in names}
     assert {(table, index) for table, index, first in rows if table not in global_tables and first != "shard"} == set()
     assert len(rows) > 15

@@ -367,6 +367,33 @@ CREATE TABLE surety.audit (
     result jsonb
 );
 CREATE INDEX audit_at ON surety.audit (at);
+CREATE INDEX audit_who ON surety.audit (who, entry);
+CREATE INDEX audit_what ON surety.audit (what, entry);
+CREATE INDEX audit_address ON surety.audit (address, entry) WHERE address <> '';
+CREATE INDEX audit_refused ON surety.audit (entry) WHERE result ? 'refused';
+
+-- The audit is only ever added to, whoever is asked to do otherwise; what is too old to be kept goes by this function and in no other way, and nothing of
+-- the last day does.
+CREATE FUNCTION surety.forget_audit(days int4, most int4) RETURNS int4 LANGUAGE plpgsql SET search_path = pg_catalog AS $$
+DECLARE forgotten int4;
+BEGIN
+    PERFORM set_config('surety.forgetting', pg_current_xact_id()::text, true);
+    DELETE FROM surety.audit WHERE entry = ANY (ARRAY(
+        SELECT entry FROM surety.audit WHERE at < now() - make_interval(days => greatest(days, 1)) LIMIT most));
+    GET DIAGNOSTICS forgotten = ROW_COUNT;
+    PERFORM set_config('surety.forgetting', '', true);
+    RETURN forgotten;
+END $$;
+
+CREATE FUNCTION surety.keep_audit() RETURNS trigger LANGUAGE plpgsql SET search_path = pg_catalog AS $$
+BEGIN
+    IF TG_OP = 'DELETE' AND current_setting('surety.forgetting', true) = pg_current_xact_id()::text AND OLD.at < now() - interval '1 day' THEN
+        RETURN OLD;
+    END IF;
+    RAISE EXCEPTION 'the audit is only added to: % is refused', TG_OP USING ERRCODE = 'insufficient_privilege';
+END $$;
+CREATE TRIGGER audit_row BEFORE UPDATE OR DELETE ON surety.audit FOR EACH ROW EXECUTE FUNCTION surety.keep_audit();
+CREATE TRIGGER audit_whole BEFORE TRUNCATE ON surety.audit FOR EACH STATEMENT EXECUTE FUNCTION surety.keep_audit();
 
 -- Client accounts: SCRAM-SHA-256 verifiers (RFC 5802, RFC 7677), never a password. The reliabilities are what delivery modes stand for; empty: nothing
 -- particular.

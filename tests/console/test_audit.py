@@ -1,0 +1,80 @@
+"""The audit is only ever added to, and found in by who, what, where and when; refused attempts are in it."""
+
+import psycopg
+import pytest
+from django.contrib.auth.models import User
+from django.test import Client
+
+from console.services import scheduled
+from console.services.audit import record
+from tests.console import facts
+from tests.console.api import bearer, call, problem, token
+from tests.console.conftest import OPERATOR, PASSWORD
+
+
+@pytest.fixture
+def olga(database):
+    return bearer(token(User.objects.get(username="olga")))
+
+
+@pytest.mark.parametrize(
+    "deed",
+    [
+        "UPDATE surety.audit SET who = 'nobody'",
+        "DELETE FROM surety.audit",
+        "TRUNCATE surety.audit",
+        "SET surety.forgetting = 'x'; DELETE FROM surety.audit",
+        "BEGIN; SELECT set_config('surety.forgetting', pg_current_xact_id()::text, true); DELETE FROM surety.audit; COMMIT",
+        "SELECT surety.forget_audit(0, 100); DELETE FROM surety.audit",
+    ],
+)
+def test_nobody_changes_what_was_recorded(deed, database):
+    facts.empty_audit(database)
+    record("olga", "10.0.0.1", "purge", "queue/a")
+    with pytest.raises(psycopg.errors.InsufficientPrivilege, match="only added to"):
+        facts.execute(database, deed)
+    assert facts.rows(database, "SELECT who, what FROM surety.audit") == [("olga", "purge")]
+
+
+def test_what_is_too_old_goes_by_the_clean_up_which_says_so(database):
+    record("olga", "10.0.0.1", "purge", "queue/new")
+    facts.execute(database, "INSERT INTO surety.audit (at, who, what) SELECT now() - make_interval(days => n), 'olga', 'old' FROM generate_series(1, 10) n")
+    assert scheduled.forget(5) == 6
+    assert facts.rows(database, "SELECT count(*) FILTER (WHERE what = 'old'), count(*) FILTER (WHERE what = 'purge') FROM surety.audit") == [(4, 1)]
+    assert facts.rows(database, "SELECT who, result FROM surety.audit WHERE what = 'audit forget'") == [("scheduler", {"entries": 6})]
+
+
+def test_it_is_found_by_who_what_where_and_when(olga, database):
+    facts.empty_audit(database)
+    facts.execute(
+        database,
+        """INSERT INTO surety.audit (at, who, what, address, result) VALUES
+           ('2026-01-01', 'olga', 'purge', 'queue/a', NULL), ('2026-01-02', 'vera', 'purge', 'queue/a', '{"refused": "x"}'),
+           ('2026-01-03', 'olga', 'pause', 'queue/b', NULL), ('2026-01-04', 'olga', 'purge', 'queue/b', NULL)""",
+    )
+
+    def found(query):
+        return [each["entry"] for each in call(olga, "GET", f"audit?{query}").document["items"]]
+
+    assert found("who=vera") == [2]
+    assert found("what=purge") == [4, 2, 1]
+    assert found("address=queue/b&who=olga") == [4, 3]
+    assert found("refused=true") == [2]
+    assert found("since=2026-01-02T00:00:00Z&until=2026-01-04") == [3, 2]
+    assert found("what=purge&limit=1&after=4") == [2]
+    assert found("who=%00") == []
+    for wrong in ("since=yesterday", "until=0001-01-01", "refused=maybe", "whom=olga"):
+        problem(call(olga, "GET", f"audit?{wrong}"), 400, "invalid")
+
+
+def test_logins_are_in_it_the_refused_ones_too(database):
+    facts.empty_audit(database)
+    client = Client()
+    client.post("/login", {"username": OPERATOR, "password": "wrong"})
+    client.post("/login", {"username": OPERATOR, "password": PASSWORD})
+    call(bearer("surety_wrong"), "GET", "whoami")
+    assert facts.rows(database, "SELECT who, origin, what, address, result IS NOT NULL FROM surety.audit ORDER BY entry") == [
+        ("a stranger", "127.0.0.1", "login", OPERATOR, True),
+        (OPERATOR, "127.0.0.1", "login", "", False),
+        ("a stranger", "127.0.0.1", "token shown", "", True),
+    ]
