@@ -29,6 +29,20 @@ class OperatorRole(models.Model):
         return f"{self.user_id} is {self.role}"
 
 
+class ProviderIdentity(models.Model):
+    """Who logs in by single sign-on is known by what his provider calls him, which never changes, not by his name."""
+
+    user = models.OneToOneField(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, primary_key=True)
+    issuer = models.CharField(max_length=255)
+    subject = models.CharField(max_length=255)
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["issuer", "subject"], name="provider_identity")]
+
+    def __str__(self) -> str:
+        return f"{self.subject} of {self.issuer}"
+
+
 class Grant(models.Model):
     """What a role, or one person, may do with destinations of a pattern: see console.permissions."""
 

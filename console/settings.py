@@ -6,12 +6,14 @@ import os
 import secrets
 import socket
 from pathlib import Path
+from urllib.parse import urlsplit
 
 from django.core.exceptions import ImproperlyConfigured
 from psycopg import ProgrammingError
 from psycopg.conninfo import conninfo_to_dict
 
 from broker_core.config import BrokerConfig
+from console.oidc_settings import Settings
 
 BASE_DIR = Path(__file__).resolve().parent.parent
 BROKER = BrokerConfig.from_env()
@@ -42,6 +44,24 @@ def proxies(name: str, https: bool) -> list[str]:
         except ValueError:
             raise ImproperlyConfigured(f"{name} names {given!r}, but must name IP addresses or networks, separated by commas.") from None
     return (env_list(name) or ["127.0.0.1", "::1"]) if https else []
+
+
+def single_sign_on() -> Settings | None:
+    """From SURETY_OIDC_*. Every role has the groups whose members get it; whoever is in none of them stays outside."""
+    given = {name: env_text(f"SURETY_OIDC_{name}") for name in ("ISSUER", "CLIENT_ID", "CLIENT_SECRET")}
+    if not any(given.values()):
+        return None
+    if missing := [name for name, value in given.items() if not value]:
+        raise ImproperlyConfigured(f"SURETY_OIDC_{missing[0]} is missing: single sign-on needs an issuer, a client id and a client secret.")
+    issuer = urlsplit(given["ISSUER"])
+    if issuer.scheme != "https" and not (issuer.scheme == "http" and issuer.hostname in ("localhost", "127.0.0.1", "::1")):
+        raise ImproperlyConfigured("SURETY_OIDC_ISSUER must be an https URL: who could change what the provider says could be anybody.")
+    variables = ("administrator", "ADMINISTRATORS"), ("operator", "OPERATORS"), ("viewer", "VIEWERS"), ("restricted", "RESTRICTED")
+    roles = tuple((role, frozenset(env_list(f"SURETY_OIDC_{name}"))) for role, name in variables)
+    if not any(groups for _, groups in roles):
+        raise ImproperlyConfigured("SURETY_OIDC_ADMINISTRATORS, _OPERATORS, _VIEWERS or _RESTRICTED must name a group, or nobody could log in.")
+    claims = (env_text("SURETY_OIDC_NAME_CLAIM", "preferred_username"), env_text("SURETY_OIDC_GROUPS_CLAIM", "groups"))
+    return Settings(given["ISSUER"], given["CLIENT_ID"], given["CLIENT_SECRET"], *claims, roles)
 
 
 def secret_key(home: Path) -> str:
@@ -121,6 +141,8 @@ LOGIN_ATTEMPTS_MAX, LOGIN_ATTEMPTS_MAX_ADDRESS, LOGIN_WINDOW_SECONDS = 5, 30, 30
 """Failures of one name from one address, and of one address, in the window; then the answer is 429."""
 METRICS_TOKEN = env_text("SURETY_METRICS_TOKEN")
 """Whoever sends it as a bearer token may read /metrics; without one only loopback may."""
+OIDC = single_sign_on()
+"""None: nobody logs in by single sign-on."""
 CONTROL_WAIT_SECONDS = 5.0
 """A page waits so long for the node's answer. A node that is alive answers within its next poll; a standby takes over within five."""
 LOOK_WAIT_SECONDS = 2.0

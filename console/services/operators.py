@@ -51,7 +51,7 @@ def create(actor: Actor, name: str, password: str, rights: Collection[str] = (),
         with transaction.atomic():
             user.save()
             user.user_permissions.set(granted)
-            _give(user, role)
+            give_role(user, role)
             record(actor.name, actor.origin, "operator create", name, {**_told(rights, superuser), "role": ADMINISTRATOR if superuser else role})
     except IntegrityError as error:
         raise OperatorExists(f"There is an operator {name} already.") from error
@@ -74,7 +74,7 @@ def set_role(actor: Actor, name: str, role: str) -> None:
 
     def change(user: User) -> None:
         user.is_superuser = user.is_staff = role == ADMINISTRATOR
-        _give(user, role)
+        give_role(user, role)
 
     _change(actor, "operator role", name, change, {"role": role})
 
@@ -159,8 +159,8 @@ def _check_role(role: str) -> None:
         raise InvalidOperator(f"The role must be one of {', '.join(ROLES)}.")
 
 
-def _give(user: User, role: str) -> None:
-    """An administrator is one whatever row he has; when he is none any more it is as if he never had one."""
+def give_role(user: User, role: str) -> None:
+    """The row alone, in the caller's transaction; checks nothing. An administrator is one whatever row he has; when he is none any more he is a viewer."""
     if role in GIVEN_ROLES and role != VIEWER:
         OperatorRole.objects.update_or_create(user=user, defaults={"role": role})
     else:

@@ -68,7 +68,7 @@ def database(migrated: str) -> Iterator[str]:
                         surety.node_status, surety.administered, surety.foreign_link, surety.alias, surety.policy, surety.prepared, surety.inbox,
                         console_loginattempt, console_apitoken, console_idempotentcall, django_session RESTART IDENTITY;
                DELETE FROM surety.account WHERE name <> 'guest'; DELETE FROM auth_user_user_permissions;
-               TRUNCATE console_operatorrole, console_grant RESTART IDENTITY;
+               TRUNCATE console_operatorrole, console_provideridentity, console_grant RESTART IDENTITY;
                DELETE FROM surety.access_rule; INSERT INTO surety.access_rule SELECT * FROM access_at_first;
                INSERT INTO console_grant (role, pattern, verbs) SELECT * FROM at_first;
                DELETE FROM auth_user WHERE username <> %s;

@@ -9,7 +9,7 @@ PRODUCERS = {"max_active_consumers": -1, "max_backup_consumers": 0, "consumer_fl
 PRODUCERS |= {"default_reliability": "none", "maximum_reliability": "assured", "max_producers": -1, "time_to_live_ms": -1, "time_to_live_max_ms": -1}
 LIMITS = {"max_messages": -1, "max_octets": -1, "max_message_octets": -1, "limit_behavior": "FLOW_CONTROL", **PRODUCERS}
 DELAYS = {"redelivery_delay_ms": 0, "redelivery_multiplier": 2, "redelivery_delay_max_ms": 0, "duplicate_window_ms": 0, **LIMITS}
-OPEN = {"login", "health_live", "health_ready", "metrics"}
+OPEN = {"login", "sign_on", "sign_on_back", "health_live", "health_ready", "metrics"}
 LOOKS = ["overview", "live", "accounts", "audit"]
 ACTS = [
     ("create", {"name": "new", "redelivery_max": 10, **DELAYS}),
