@@ -61,6 +61,9 @@ DEADLINE_MS = 30_000
 DEADLINE_MS_MAX = 3_600_000
 """An hour: longer than any operator waits, and than the scheduler's longest interval."""
 DEPTH_MAX = (1 << 63) - 1
+DELIVERIES_MAX = 1_000
+"""That one release names."""
+REASON_CHARACTERS_MAX = 255
 REQUESTED_BY_OCTETS_MAX = 255
 CHANNEL = "surety_control"
 """The node listens here and asks for waiting requests when notified, and once a second in case a notification was missed."""
@@ -188,6 +191,34 @@ def _look(arguments: Mapping[str, Any]) -> str:
     return "" if all(isinstance(arguments.get(name, False), bool) for name in ("newest_first", "bodies")) else "newest_first and bodies are true or false"
 
 
+def _listing(arguments: Mapping[str, Any]) -> str:
+    """See engine.presence."""
+    if unknown := sorted(set(arguments) - {"after", "limit", "only", "destination", "connection"}):
+        return f"a list does not take {unknown[0]}"
+    numbers = [arguments.get(name, 0) for name in ("after", "limit", "only", "connection")]
+    wrong = any(type(number) is not int or not 0 <= number <= DEPTH_MAX for number in numbers) or arguments.get("limit") == 0
+    return "after, limit, only and connection are whole numbers" if wrong or not isinstance(arguments.get("destination", ""), str) else ""
+
+
+def _held(arguments: Mapping[str, Any]) -> str:
+    if unknown := sorted(set(arguments) - {"consumer", "deliveries", "after", "limit"}):
+        return f"this does not take {unknown[0]}"
+    deliveries = arguments.get("deliveries", [])
+    if not isinstance(deliveries, list) or len(deliveries) > DELIVERIES_MAX or any(type(tag) is not int for tag in deliveries):
+        return f"deliveries are their numbers, {DELIVERIES_MAX} at the most"
+    numbers = [arguments.get(name, 1) for name in ("after", "limit")] + [arguments.get("consumer")]
+    return "name the consumer, by its number" if any(type(number) is not int or not 0 <= number <= DEPTH_MAX for number in numbers) else ""
+
+
+def _dismissal(arguments: Mapping[str, Any]) -> str:
+    number, reason = arguments.get("connection"), arguments.get("reason")
+    if set(arguments) != {"connection", "reason"} or type(number) is not int or not 0 < number <= DEPTH_MAX:
+        return "name the connection, by its number, and the reason"
+    if not isinstance(reason, str) or not 0 < len(reason) <= REASON_CHARACTERS_MAX or not reason.isprintable():
+        return f"give a reason, which the client is told: 1 to {REASON_CHARACTERS_MAX} printable characters"
+    return ""
+
+
 VERBS: Mapping[str, Form] = {
     "create": Form(addressed=True, problem=_settings, reserved=False),
     "update": Form(addressed=True, problem=_changed_settings),
@@ -201,6 +232,11 @@ VERBS: Mapping[str, Form] = {
     "purge": Form(addressed=True, problem=_depth),
     "destroy": Form(addressed=True, problem=_depth, reserved=False),
     "browse": Form(addressed=True, problem=_look),
+    "connections": Form(addressed=False, problem=_listing),
+    "consumers": Form(addressed=False, problem=_listing),
+    "unsettled": Form(addressed=False, problem=_held),
+    "release": Form(addressed=False, problem=_held),
+    "disconnect": Form(addressed=False, problem=_dismissal),
     "commit": Form(addressed=False, problem=_branch),
     "rollback": Form(addressed=False, problem=_branch),
     "forget": Form(addressed=False, problem=_branch),

@@ -28,6 +28,7 @@ from .levels import level_warnings
 from .message import VOLATILE, Message
 from .placing import create, define, why_no_members
 from .policy import POLICIES_MAX, Policy, why_not
+from .presence import disconnect, list_connections, list_consumers, list_unsettled, release
 from .prepared import HANDS, resolve_by_hand
 from .refusal import Declined, Refusal
 from .registering import count_selector, forget
@@ -409,6 +410,11 @@ _VERBS: dict[str, Callable[[Shard, Control], Answer]] = {
     "update_alias": _alias,
     "delete_alias": _delete_alias,
     "browse": look,
+    "connections": list_connections,
+    "consumers": list_consumers,
+    "unsettled": list_unsettled,
+    "release": release,
+    "disconnect": disconnect,
     "commit": _resolve,
     "rollback": _resolve,
     "forget": _resolve,

@@ -361,6 +361,8 @@ class Effects:
     """Of messages that are to be in the log when they die."""
     deaths_more: int = 0
     """Those that died beyond what one flush tells of."""
+    dismissed: list[tuple[int, str]] = field(default_factory=list)
+    """Connections that an operator closes, and what they are told."""
     unlisted: list[int] = field(default_factory=list)
     """Temporary destinations that were in earlier statistics and have ended: nothing else says so, as no definition told that they were there."""
 

@@ -133,6 +133,7 @@ class Engine:
         shard.unreleased.append((shard.presettled, shard.browsing.sending))
         shard.presettled, shard.browsing.sending = [], []
         effects = Effects(commit, batch.outputs, batch.reads, batch.discarded, statistics=rows, deaths=batch.deaths, deaths_more=batch.deaths_more)
+        effects.dismissed = batch.dismissed
         if report:
             effects.checkpoint = checkpoint(shard)
             effects.maintenance = maintain(shard)
@@ -210,7 +211,8 @@ def _commit(shard: Shard) -> Commit | None:
 
 # -- peers and links ------------------------------------------------------------------------------------------------------------------
 def _open(shard: Shard, command: c.Open) -> None:
-    shard.peers[command.peer] = Peer(command.peer, command.account, command.client_id, command.session, forwards=command.forwards)
+    peer = shard.peers[command.peer] = Peer(command.peer, command.account, command.client_id, command.session, forwards=command.forwards)
+    peer.since = shard.now
 
 
 def _stop(shard: Shard, command: c.Stop) -> None:

@@ -44,6 +44,7 @@ class Peer:
         "produces",
         "returning",
         "session",
+        "since",
         "stopped",
         "syncs",
         "temporaries",
@@ -58,6 +59,8 @@ class Peer:
         """No other peer has it, of no other term either: the names of its temporary destinations begin with it. Empty: it makes none."""
         self.forwards = forwards
         """See commands.Open."""
+        self.since = 0
+        """When it logged in, in ms."""
         self.links: dict[int, Link] = {}
         self.browsers: dict[int, Browser] = {}
         self.pins: dict[tuple[int, int], Message] = {}

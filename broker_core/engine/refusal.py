@@ -28,6 +28,8 @@ class Refusal(Enum):
     LINK_IN_USE = "a subscription with this id is open on this connection"
     TOO_MANY_SELECTORS = "the account has as much text in selectors as may be: end subscriptions with selectors, or shorten them"
     TOO_MANY_BROWSERS = "as many browsers are open as may be: close one first"
+    NO_SUCH_CONNECTION = "there is no such connection, or it is the broker's own"
+    NO_SUCH_CONSUMER = "there is no such consumer"
     NO_SUCH_LINK = "no subscription with this id is open on this connection"
     NO_SUCH_DELIVERY = "the delivery is not outstanding here: already settled, returned to the queue, or never made"
     NOT_OUTSTANDING = (

@@ -52,6 +52,7 @@ class Batch:
         "definitions",
         "dirty",
         "discarded",
+        "dismissed",
         "due",
         "evicted",
         "failures",
@@ -86,6 +87,8 @@ class Batch:
         self.copies: list[Copy] = []
         self.scheduled: list[Message] = []
         self.due: list[int] = []
+        self.dismissed: list[tuple[int, str]] = []
+        """Connections that an operator closes, and what they are told."""
         self.taken: list[int] = []
         self.remembered: dict[Destination, list[str]] = {}
         """Identifiers of stored messages."""

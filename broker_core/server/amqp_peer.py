@@ -29,6 +29,7 @@ log = logging.getLogger("surety.amqp")
 class AmqpPeer(SocketPeer[Connection]):
     SLOW = SLOW
     LOG = log
+    PROTOCOL = "amqp"
 
     def __init__(self, node: Node) -> None:
         super().__init__(node)

@@ -63,6 +63,16 @@ class Receiver(Protocol):
         """Read again: the batch that was too large has been flushed."""
 
 
+
+class Connected(Receiver, Protocol):
+    def shut(self, sentence: str) -> None:
+        """Say why, and close when that is read."""
+
+    @property
+    def origin(self) -> tuple[str, str]:
+        """Where it connects from, and by which protocol."""
+
+
 class Lease(Protocol):
     def is_fresh(self, now_monotonic: float) -> bool: ...
 
@@ -87,7 +97,7 @@ class Host:
         self._lease = lease
         self._metrics = metrics
         self._space = space
-        self._receivers: dict[int, Receiver] = {}
+        self._receivers: dict[int, Connected] = {}
         self._wanted = asyncio.Event()
         self._wanted.set()  # what recovery left to write, and a first report: until then operators see "unknown"
         self._janitor = Janitor(store, space, self.submit, self.fail)
@@ -108,7 +118,7 @@ class Host:
         """Committed, to be released; if the next batch is open already, while the database works on that one."""
 
     # -- inbox --------------------------------------------------------------------------------------------------------------------------
-    def join(self, peer: int, receiver: Receiver) -> None:
+    def join(self, peer: int, receiver: Connected) -> None:
         self._receivers[peer] = receiver
 
     def leave(self, peer: int) -> None:
@@ -230,6 +240,12 @@ class Host:
         found = self._engine.shard.numbered.get(destination)
         return found.address if found is not None else ""
 
+    def origins(self, only: int | None = None) -> dict[str, tuple[str, str]]:
+        """Of connected peers, by number."""
+        if only is not None:
+            return {str(only): self._receivers[only].origin} if only in self._receivers else {}
+        return {str(number): receiver.origin for number, receiver in self._receivers.items()}
+
     def gauges(self) -> dict[str, int]:
         return {**gauges(self._engine.shard), "sends_waiting_for_space": len(self._held)}
 
@@ -321,6 +337,9 @@ class Host:
     def _perform(self, effects: Effects) -> None:
         for read in effects.reads:
             self.spawn(self._read(read))
+        for peer, sentence in effects.dismissed:
+            if peer in self._receivers:
+                self._receivers[peer].shut(sentence)
         if effects.discarded or effects.maintenance:
             self._janitor.take(effects)
         self._dead_log.write(effects, time.monotonic())

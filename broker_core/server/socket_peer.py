@@ -26,6 +26,7 @@ class SocketPeer(FlowControl[MachineT]):
     SLOW: ClassVar[frozenset[type]]
     """Events that are the intake's, and whatever comes behind them."""
     LOG: ClassVar[logging.Logger]
+    PROTOCOL: ClassVar[str]
 
     def __init__(self, node: Node) -> None:
         super().__init__(node)
@@ -221,6 +222,10 @@ class SocketPeer(FlowControl[MachineT]):
             self._arm()
 
     # -- from the node ------------------------------------------------------------------------------------------------------------------
+    @property
+    def origin(self) -> tuple[str, str]:
+        return self._remote, self.PROTOCOL
+
     def shut(self, sentence: str) -> None:
         """Say why and close: the node stops, or the account may not go on."""
         self._connection.refuse(sentence)

@@ -30,6 +30,7 @@ RECEIPT_OCTETS = 24
 class StompPeer(SocketPeer[Connection]):
     SLOW = SLOW
     LOG = log
+    PROTOCOL = "stomp"
 
     def __init__(self, node: Node) -> None:
         super().__init__(node)

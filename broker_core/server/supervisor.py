@@ -246,6 +246,8 @@ class _Term:
             for request in new:
                 if request.verb == "ledger":
                     self._host.spawn(self._trim_ledger())
+                elif request.verb == "connections":
+                    request.arguments["origins"] = self._host.origins(request.arguments.get("only"))
             if new:
                 self._host.submit([Control(r.request, r.verb, r.address, r.arguments, r.deadline) for r in new])
             with suppress(TimeoutError):

@@ -4,7 +4,7 @@ from django.urls import path, re_path
 
 from console.services.branches import VERBS
 
-from . import destinations, messages, names, people, state
+from . import connections, destinations, messages, names, people, state
 
 NUMBER = "[0-9]{1,18}"
 KEY = "1?[0-9]-[0-9]{1,18}"
@@ -30,6 +30,11 @@ urlpatterns = [
     re_path(rf"{DESTINATION}/messages/dead$", messages.DeadGroups.as_view()),
     re_path(rf"{DESTINATION}/messages/(?P<key>{KEY})$", messages.OneMessage.as_view()),
     re_path(rf"{DESTINATION}/messages/(?P<key>{KEY})/body$", messages.MessageOctets.as_view()),
+    path("connections", connections.Connections.as_view()),
+    re_path(rf"^connections/(?P<number>{NUMBER})$", connections.OneConnection.as_view()),
+    path("consumers", connections.Consumers.as_view()),
+    re_path(rf"^consumers/(?P<number>{NUMBER})/deliveries$", connections.Deliveries.as_view()),
+    re_path(rf"^consumers/(?P<number>{NUMBER})/release$", connections.Release.as_view()),
     path("policies", names.Policies.as_view()),
     path("policies/<path:name>", names.OnePolicy.as_view()),
     path("aliases", names.Aliases.as_view()),

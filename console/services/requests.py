@@ -28,13 +28,14 @@ class Outcome:
         return self.answer is not None and self.answer.done
 
 
-def ask(actor: Actor, right: str, verb: str, address: str, arguments: Mapping[str, Any] | None = None) -> Outcome:
-    """File a request for `actor` and wait for its answer, at most CONTROL_WAIT_SECONDS. Raises PermissionDenied, control.InvalidRequest.
+def ask(actor: Actor, right: str, verb: str, address: str, arguments: Mapping[str, Any] | None = None, *, over: str | None = None) -> Outcome:
+    """File a request for `actor` and wait for its answer, at most CONTROL_WAIT_SECONDS. `over`: as `require` has it.
+    Raises PermissionDenied, control.InvalidRequest.
 
     Must not be called within a transaction: the node sees a request only once it is committed.
     """
     assert not connection.in_atomic_block, "the node cannot see a request before its transaction ends"
-    require(actor, right, verb, address)
+    require(actor, right, verb, address, over=over)
     with transaction.atomic():
         with connection.cursor() as cursor:
             request = control.request(cursor, verb, address, arguments, requested_by=actor.name)

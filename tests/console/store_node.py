@@ -40,6 +40,7 @@ class StoreNode:
         self._asked: set[int] = set()
         self._stop = False
         self.delivered: list[Message] = []
+        self.dismissed: list[tuple[int, str]] = []
 
     def __enter__(self) -> Self:
         self._thread.start()
@@ -105,6 +106,7 @@ class StoreNode:
                         if message.header.lane < VOLATILE and isinstance(message.body, bytes):
                             message.body = None
             self.engine.released()
+            self.dismissed += effects.dismissed
             for read in effects.reads:
                 self._apply(c.PageLoaded(read.read, *await self._store.read(read)))
             again = bool(effects.reads)

@@ -19,9 +19,14 @@ CALLS = [
     ("GET", "destinations/1/messages/4-0", None, [HEADERS]),
     ("GET", "destinations/1/messages/4-0/body", None, [BODIES]),
 ]
+ELSEWHERE = {
+    ("GET", "/api/v1/connections"), ("GET", "/api/v1/connections/{number}"), ("DELETE", "/api/v1/connections/{number}"), ("GET", "/api/v1/consumers"),
+    ("GET", "/api/v1/consumers/{number}/deliveries"), ("POST", "/api/v1/consumers/{number}/release"),
+}  # fmt: skip
+"""See test_api_connections.py: they need a node that has some."""
 LINES = ("POST", "/api/v1/destinations/{number}/messages/import")
 """Not JSON, so that it is called otherwise."""
-MESSAGES = {(method, ROOT + path.partition("?")[0].replace("/1/", "/{number}/").replace("4-0", "{key}")) for method, path, _, _ in CALLS} | {LINES}
+MESSAGES = {(method, ROOT + path.partition("?")[0].replace("/1/", "/{number}/").replace("4-0", "{key}")) for method, path, _, _ in CALLS} | {LINES} | ELSEWHERE
 READS = (HEADERS, BODIES)
 
 

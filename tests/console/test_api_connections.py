@@ -1,0 +1,65 @@
+"""Connections and consumers as operators see them, and what they do about them."""
+
+import pytest
+from django.test import Client
+
+from broker_core.engine import commands as c
+from tests.console.api import bearer, call, granted, person, problem, token
+from tests.console.store_node import StoreNode
+
+
+@pytest.fixture
+def node(database):
+    with StoreNode(database) as running:
+        running.does(c.Open(2, "shop", "till"))
+        running.send(b"a", b"b", b"c")
+        running.does(c.Attach(2, 7, "queue/orders", credit=2, replenish=False))
+        yield running
+
+
+def test_who_is_connected_and_who_holds_what(node, operator):
+    items = call(operator, "GET", "connections").document["items"]
+    assert [(item["connection"], item["account"], item["unsettled"]) for item in items] == [(1, "guest", 0), (2, "shop", 2)]
+    assert call(operator, "GET", "connections/2").document["client_id"] == "till"
+    problem(call(operator, "GET", "connections/9"), 404, "not-found")
+    (consumer,) = call(operator, "GET", f"consumers?destination={node.number()}").document["items"]
+    assert (consumer["consumer"], consumer["unsettled"], consumer["credit"]) == (7, 2, 0)
+    held = call(operator, "GET", "consumers/7/deliveries?limit=1").document
+    assert ([(each["delivery"], each["key"]) for each in held["items"]], held["next"]) == ([(1, "4-0")], "1")
+    problem(call(operator, "GET", "consumers/9/deliveries"), 404, "not-found")
+
+
+def test_what_hangs_is_given_back(node, operator):
+    released = call(operator, "POST", "consumers/7/release", {"deliveries": [1]}, Idempotency_Key="once")
+    assert released.document["result"] == {"released": 1, "left": 1}
+    shown = call(operator, "GET", f"destinations/{node.number()}/messages").document["items"]
+    assert [(item["state"], item["redelivered"]) for item in shown] == [("available", True), ("delivered", False), ("available", False)]
+    assert call(operator, "GET", "audit").document["items"][0]["what"] == "release"
+
+
+def test_a_connection_is_closed_with_a_reason(node, operator):
+    assert "give a reason" in problem(call(operator, "DELETE", "connections/2"), 400, "invalid").lower()
+    assert problem(call(operator, "DELETE", "connections/9?reason=x"), 409, "refused")
+    assert call(operator, "DELETE", "connections/2?reason=it%20hangs").document["result"]["account"] == "shop"
+    assert node.dismissed == [(2, "closed by an operator: it hangs")]
+
+
+def test_each_needs_its_right(node, viewer):
+    assert call(viewer, "GET", "connections").status_code == 200
+    for method, path in (("DELETE", "connections/2?reason=x"), ("POST", "consumers/7/release")):
+        problem(call(viewer, method, path, {} if method == "POST" else None), 403, "forbidden")
+        assert call(Client(), method, path, {} if method == "POST" else None).status_code == 401
+    rita = person("rita", role="restricted")
+    for path in ("connections", "connections/2", "consumers"):
+        problem(call(bearer(token(rita, name=path.replace("/", "."))), "GET", path), 403, "forbidden")
+    client = bearer(token(rita, name="t"))
+    problem(call(client, "GET", "consumers/7/deliveries"), 404, "not-found")
+    granted(rita, "queue/orders", "metrics")
+    problem(call(client, "GET", "consumers/7/deliveries"), 403, "forbidden")
+    assert call(client, "GET", f"consumers?destination={node.number()}").status_code == 200
+    problem(call(client, "POST", "consumers/7/release", {}), 403, "forbidden")
+    granted(rita, "queue/*", "metrics", "manage", "browse_headers")
+    assert call(client, "GET", "consumers/7/deliveries").status_code == 200
+    assert call(client, "POST", "consumers/7/release", {}).status_code == 200
+    reader = bearer(token(rita, "read", "r"))
+    problem(call(reader, "POST", "consumers/7/release", {}), 403, "forbidden")
