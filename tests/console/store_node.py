@@ -32,8 +32,9 @@ UPDATE surety.checkpoint SET number = 0, at = 0, sequence = 0, segment = 1, segm
 class StoreNode:
     """`with StoreNode(dsn) as node:` answers requests and takes what SQL sent as long as the block lasts. Its clock stands unless `passes` moves it."""
 
-    def __init__(self, dsn: str, **limits: Any) -> None:
-        self.dsn = dsn
+    def __init__(self, dsn: str, *, clears: bool = True, **limits: Any) -> None:
+        """`clears`: leaves nothing behind."""
+        self.dsn, self._clears = dsn, clears
         self._limits = Limits(**limits)
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name="store node")
@@ -55,8 +56,9 @@ class StoreNode:
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()
         self._loop.close()
-        with psycopg.connect(self.dsn, autocommit=True) as connection:
-            connection.execute(CLEAR)
+        if self._clears:
+            with psycopg.connect(self.dsn, autocommit=True) as connection:
+                connection.execute(CLEAR)
 
     def _await(self, work: Any) -> Any:
         return asyncio.run_coroutine_threadsafe(work, self._loop).result(20)
