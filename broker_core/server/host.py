@@ -29,18 +29,12 @@ from .dead_log import DeadLog
 from .held import HeldSends
 from .janitor import Janitor
 from .metrics import Metrics, gauges
+from .open_batch import OpenBatch
 from .reporter import Reporter
 from .space import SPACE_RETRY_SECONDS, Space
 
 log = logging.getLogger("surety.host")
 
-OPEN_OCTETS_MAX = 4 << 20
-"""Sends of the open batch; at 100 MB/s a commit of it takes 40 ms. Beyond, producers are not read from until the next flush."""
-OPEN_SENDS_MAX = 5_000
-OPEN_OTHERS_MAX = 20_000
-"""Commands that are no sends. Their receipts wait, too, and a header has up to 16 KiB: 320 MiB of them while a commit stalls."""
-OPEN_EFFORT_MAX = 50_000
-"""Microseconds: what selectors leave out, and what members of patterns begin and end with, costs the flush as much again."""
 SLICE_EFFORT = 20_000
 """Of one peer's commands at a time, in microseconds: so long others wait for it, and for one command more. Half of it would cost a topic of 1,000
 filters a third of its rate: what they left out is settled batch by batch."""
@@ -107,10 +101,7 @@ class Host:
         self._tasks: set[asyncio.Task[None]] = set()
         self._failed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._waiting: dict[int, Receiver] = {}
-        self._open_octets = 0
-        self._open_sends = 0
-        self._open_others = 0
-        self._open_effort = 0
+        self._open = OpenBatch()
         self._held = HeldSends(self.discard_body, partial(places, engine.shard))
         self._stopping = False
         self._flushed: list[asyncio.Future[None]] = []
@@ -159,10 +150,7 @@ class Host:
             self.fail(error)  # the engine is broken: a callback's exception, which asyncio would only log, must end the node
             raise
         rest = list(left)
-        self._open_octets += octets
-        self._open_sends += sends
-        self._open_others += len(commands) - len(rest) - sends
-        self._open_effort += shard.effort
+        self._open.add(octets, sends, len(commands) - len(rest) - sends, shard.effort)
         self._wanted.set()
         return rest
 
@@ -187,8 +175,7 @@ class Host:
     @property
     def congested(self) -> bool:
         """The open batch is large enough: whoever sends should not be read from until `resume`."""
-        sent = self._open_octets > OPEN_OCTETS_MAX or self._open_sends > OPEN_SENDS_MAX
-        return sent or self._open_others > OPEN_OTHERS_MAX or self._open_effort > OPEN_EFFORT_MAX
+        return self._open.is_large
 
     @property
     def space_low(self) -> bool:
@@ -267,7 +254,7 @@ class Host:
                 self.submit(())
             effects = self._engine.flush(self._clock.now(), report=self._reporter.is_due(), space_low=self._space.low)
             self._reporter.begin(effects)
-            self._open_octets = self._open_sends = self._open_others = self._open_effort = 0
+            self._open = OpenBatch()
             if self._waiting:
                 for peer in [peer for peer in self._waiting if not self._held.octets(peer)]:
                     self._waiting.pop(peer).resume()

@@ -10,10 +10,8 @@ from functools import partial
 from pathlib import Path
 from typing import Protocol, cast
 
-from broker_core.amqp.limits import Limits as AmqpLimits
 from broker_core.config import BrokerConfig
 from broker_core.conversion import ToAmqp, to_stomp
-from broker_core.stomp.limits import Limits as StompLimits
 from broker_core.stomp.sections import SectionMemory
 from broker_core.store import Store
 
@@ -21,6 +19,7 @@ from .auth import Accounts
 from .client_ids import ClientIds
 from .clock import Clock
 from .host import Host
+from .limits import amqp_limits_of, stomp_limits_of
 from .metrics import Metrics
 from .sessions import Sessions
 from .tls import TlsListener
@@ -76,33 +75,11 @@ class Node:
         """The lease's: together with it a connection's number is used once."""
         self.sessions = sessions or Sessions()
         self.client_ids = ClientIds()
-        self.stomp_limits = StompLimits(
-            header_octets_max=config.header_octets_max,
-            headers_max=config.headers_max,
-            body_octets_max=config.message_octets_max,
-            large_body_octets=config.large_body_octets,
-            part_octets_max=config.body_chunk_octets,
-            unconfirmed_max=config.unconfirmed_sends_max,
-            unconfirmed_octets_max=config.unconfirmed_octets_max,
-            connect_ms_max=config.login_seconds * 1000,
-            heart_beat_ms_min=config.heartbeat_ms,
-        )
+        self.stomp_limits = stomp_limits_of(config)
         self.stomp_sections = SectionMemory()
         self.to_amqp = ToAmqp(instance)
         self.to_stomp = partial(to_stomp, named=host.address_of)
-        self.amqp_limits = AmqpLimits(
-            frame_octets_max=config.amqp_frame_octets_max,
-            channels_max=config.amqp_sessions_max,
-            section_octets_max=config.header_octets_max,
-            body_octets_max=config.message_octets_max,
-            large_body_octets=config.large_body_octets,
-            part_octets_max=config.body_chunk_octets,
-            unconfirmed_max=config.unconfirmed_sends_max,
-            unconfirmed_octets_max=config.unconfirmed_octets_max,
-            waiting_octets_max=config.send_buffer_octets_max,
-            login_ms_max=config.login_seconds * 1000,
-            idle_ms=config.amqp_idle_ms,
-        )
+        self.amqp_limits = amqp_limits_of(config)
         self._peers: set[Peer] = set()
         self._handshakes: set[asyncio.Protocol] = set()
         """Of TLS, under way."""

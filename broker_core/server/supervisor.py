@@ -15,17 +15,16 @@ import psycopg
 from broker_core import __version__
 from broker_core.config import BrokerConfig
 from broker_core.conversion import decode
-from broker_core.engine import Limits, recover
+from broker_core.engine import recover
 from broker_core.engine.access import RULES_MAX, Rule
 from broker_core.engine.access import problem as rule_problem
 from broker_core.engine.commands import Control, SetAccess
-from broker_core.engine.settings import Settings
 from broker_core.engine.effects import Effects
 from broker_core.engine.levels import LevelMapping
 from broker_core.foreign.definition import ForeignLink, problem
 from broker_core.scram import Verifier
 from broker_core.store import CommitLost, SpaceExhausted
-from broker_core.store.lease import Lease, Times
+from broker_core.store.lease import Lease
 from broker_core.store.operators import ACCESS_CHANGED, OperatorTables
 from broker_core.store.postgres import PostgresStore
 
@@ -35,6 +34,7 @@ from .clock import Clock, believable
 from .forwarding import Forwarding
 from .host import Host
 from .inbox import Inbox
+from .limits import ledger_cap, limits_of, times_of
 from .listening import Node
 from .memory_watch import MemoryWatch
 from .metrics import Metrics
@@ -333,54 +333,3 @@ class _Source:
 
     async def administered(self, name: str) -> dict[str, object] | None:
         return await self._operators.administered(name)
-
-
-def times_of(config: BrokerConfig) -> Times:
-    return Times(config.lease_heartbeat_ms / 1000, config.lease_stale_ms / 1000, config.outputs_stop_ms / 1000)
-
-
-def limits_of(config: BrokerConfig) -> Limits:
-    return Limits(
-        page_rows=config.page_rows_max,
-        page_octets=config.page_octets_max,
-        window_rows=config.window_rows_max,
-        window_octets=config.window_octets_max,
-        memory_octets=config.body_memory_octets_max,
-        link_octets=config.link_outstanding_octets_max,
-        link_unsettled=config.link_unsettled_max,
-        segment_rows=config.segment_rows_max,
-        segment_octets=config.segment_octets_max,
-        dead_retention_ms=config.dead_retention_days * 86_400_000,
-        dead_truncate_body=config.dead_truncate_body,
-        dead_log=config.dead_log,
-        reap_ms=config.reap_after_seconds * 1000,
-        auto_create=config.auto_create_queues,
-        destinations_max=config.destinations_max,
-        subscriptions_max=config.subscriptions_max,
-        topic_subscriptions_max=config.topic_subscriptions_max,
-        patterns_max=config.patterns_max,
-        account_subscriptions_max=config.account_subscriptions_max,
-        account_selector_octets_max=config.account_selector_octets_max,
-        subscription_inactive_ms=config.subscription_inactive_days_max * 86_400_000,
-        transactions_max=config.transactions_max,
-        transaction_messages_max=config.transaction_messages_max,
-        transaction_octets_max=config.transaction_octets_max,
-        transaction_ms_max=config.transaction_ms_max,
-        prepared_max=config.prepared_max,
-        account_prepared_max=config.account_prepared_max,
-        prepared_octets_max=config.prepared_octets_max,
-        temporaries_max=config.connection_temporaries_max,
-        message_octets_max=config.message_octets_max,
-        settings=Settings(
-            redelivery_max=config.redelivery_max,
-            redelivery_delay_ms=config.redelivery_delay_ms,
-            redelivery_multiplier=float(config.redelivery_multiplier),
-            redelivery_delay_max_ms=config.redelivery_delay_max_ms,
-        ),
-    )
-
-
-def ledger_cap(config: BrokerConfig) -> int:
-    """Octets of the ledger. It counts towards the database's cap, and of all that does it is what need not wait for consumers."""
-    cap = config.database_octets_max
-    return min(config.ledger_octets_max, cap // 2) if cap else config.ledger_octets_max

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 
 from broker_core.config import BrokerConfig
-from broker_core.server.supervisor import ledger_cap
+from broker_core.server.limits import ledger_cap
 
 CONFIG = BrokerConfig()
 

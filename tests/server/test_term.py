@@ -14,7 +14,7 @@ import pytest
 from broker_core.config import BrokerConfig
 from broker_core.engine.access import OPERATIONS
 from broker_core.engine.effects import DestinationStatistics
-from broker_core.server import clock, supervisor
+from broker_core.server import clock, limits, supervisor
 from broker_core.server.host import Host
 from broker_core.server.listening import Node
 from broker_core.store import CommitLost, SpaceExhausted
@@ -436,7 +436,7 @@ def test_the_lease_is_kept_by_the_times_of_the_configuration(run: Run, monkeypat
         await supervisor._acquire(config, "node", asyncio.Event(), operators)
         assert told == [Times(heartbeat=0.2, silence=0.9, stale=1.5)]
         default = BrokerConfig()
-        assert supervisor.times_of(default) == Times()
+        assert limits.times_of(default) == Times()
 
     run(story())
 
