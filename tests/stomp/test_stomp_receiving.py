@@ -52,8 +52,8 @@ def test_a_consumer_of_a_queue_may_want_a_part_of_it(cut: Cut) -> None:
     client.connects(b"client-id:me\n")
     (attach,) = client.says(b"SUBSCRIBE\nid:0\ndestination:a\nselector:weight > 3\nno-local:true\n\n\0")
     assert attach.wanted.sender == "me"
-    assert attach.wanted.selector.matches({"weight": "4"}.get)
-    assert not attach.wanted.selector.matches({"weight": "3"}.get)
+    assert attach.wanted.selector.matches({"weight": "4"}.get, coerce=True)
+    assert not attach.wanted.selector.matches({"weight": "3"}.get, coerce=True)
     (attach,) = client.says(b"SUBSCRIBE\nid:1\ndestination:a\nselector:\nno-local:false\n\n\0")
     assert attach.wanted is EVERYTHING
 

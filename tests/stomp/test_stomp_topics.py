@@ -37,8 +37,8 @@ def test_a_subscription_of_a_topic_is_what_its_headers_say(headers: bytes, name:
 def test_a_selector_compares_headers_whatever_they_mean_as_numbers_too(cut: Cut) -> None:
     selector = subscribe(connected(cut), b"selector:weight > 3 AND region = 'north'\n").wanted.selector
     assert selector is not None
-    assert selector.matches({"weight": "4", "region": "north"}.get)
-    assert not selector.matches({"weight": "10", "region": "south"}.get)
+    assert selector.matches({"weight": "4", "region": "north"}.get, coerce=True)
+    assert not selector.matches({"weight": "10", "region": "south"}.get, coerce=True)
 
 
 def test_no_local_leaves_out_the_clients_own(cut: Cut) -> None:
