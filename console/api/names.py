@@ -17,14 +17,14 @@ class Policies(View):
     @says("List settings by name pattern", shapes.Policy, paged=True)
     def get(self, request: Request) -> Response:
         self.look("policy list")
-        return page(shapes.Policy, names.policy_page(self.after(), self.limit()))
+        return page(shapes.Policy, names.POLICIES.page(self.after(), self.limit()))
 
 
 class OnePolicy(View):
     @says("Query the settings of a pattern", shapes.Policy)
     def get(self, request: Request, name: str) -> Response:
         self.look("policy query")
-        return one(shapes.Policy, names.policy(name))
+        return one(shapes.Policy, names.POLICIES.one(name))
 
     @says("Set what destinations of a pattern begin with", shapes.ControlRequest, asks=True, body=bodies.PolicyBody)
     def put(self, request: Request, name: str) -> Response:
@@ -40,7 +40,7 @@ class Aliases(View):
     @says("List aliases", shapes.Alias, paged=True)
     def get(self, request: Request) -> Response:
         self.look("alias list")
-        return page(shapes.Alias, names.alias_page(self.after(), self.limit()))
+        return page(shapes.Alias, names.ALIASES.page(self.after(), self.limit()))
 
     @says("Create an alias", shapes.ControlRequest, status=201, asks=True, body=bodies.CreateAliasBody)
     def post(self, request: Request) -> Response:
@@ -53,7 +53,7 @@ class OneAlias(View):
     @says("Query an alias", shapes.Alias)
     def get(self, request: Request, name: str) -> Response:
         self.look("alias query")
-        return one(shapes.Alias, names.alias(name))
+        return one(shapes.Alias, names.ALIASES.one(name))
 
     @says("Change an alias", shapes.ControlRequest, asks=True, body=bodies.UpdateAliasBody)
     def patch(self, request: Request, name: str) -> Response:
@@ -69,7 +69,7 @@ class Objects(View):
     @says("List administered objects", shapes.AdministeredObject, paged=True)
     def get(self, request: Request) -> Response:
         self.look("object list")
-        return page(shapes.AdministeredObject, names.object_page(self.after(), self.limit()))
+        return page(shapes.AdministeredObject, names.OBJECTS.page(self.after(), self.limit()))
 
     @says("Create an administered object", shapes.Done, status=201, body=bodies.CreateObjectBody)
     def post(self, request: Request) -> Response:
@@ -83,7 +83,7 @@ class OneObject(View):
     @says("Query an administered object", shapes.AdministeredObject)
     def get(self, request: Request, name: str) -> Response:
         self.look("object query")
-        return one(shapes.AdministeredObject, names.administered_object(name))
+        return one(shapes.AdministeredObject, names.OBJECTS.one(name))
 
     @says("Change an administered object", shapes.Done, body=bodies.ObjectBody)
     def put(self, request: Request, name: str) -> Response:
@@ -101,7 +101,7 @@ class Links(View):
     @says("List links to other brokers", shapes.Link, paged=True)
     def get(self, request: Request) -> Response:
         self.look("link list")
-        return page(shapes.Link, names.link_page(self.after(), self.limit()))
+        return page(shapes.Link, names.LINKS.page(self.after(), self.limit()))
 
     @says("Create a link to another broker", shapes.Done, status=201, body=bodies.CreateLinkBody)
     def post(self, request: Request) -> Response:
@@ -114,7 +114,7 @@ class OneLink(View):
     @says("Query a link to another broker", shapes.Link)
     def get(self, request: Request, name: str) -> Response:
         self.look("link query")
-        return one(shapes.Link, names.link(name))
+        return one(shapes.Link, names.LINKS.one(name))
 
     @says("Change a link to another broker", shapes.Done, body=bodies.LinkBody)
     def put(self, request: Request, name: str) -> Response:

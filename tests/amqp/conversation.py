@@ -18,13 +18,15 @@ from broker_core.amqp.composite import write_composite
 from broker_core.amqp.incoming import BodyDropped, BodyPart
 from broker_core.amqp.sasl import PLAIN, Login
 from broker_core.amqp.sections import open_message
+from broker_core.amqp.types import Symbol, ULong
 from broker_core.engine import commands as c
 from broker_core.engine.effects import Effects
-from broker_core.engine.message import Message, StoredBody
+from broker_core.engine.message import Encoding, Header, Message, Reliability, StoredBody
 from tests.engine.rig import Bench
 
 PEER = 7
 SESSION = f"node1-1-{PEER}"
+SELECTOR = (ULong(0x0000468C00000004), Symbol("apache.org:selector-filter:string"))
 Cut = Callable[[bytes], list[bytes]]
 
 
@@ -217,6 +219,15 @@ class Client:
         """The outcome."""
         number = self.sends(b"\0\x53\x77" + write_composite(Discharge(transaction, fail)), handle)
         return outcomes(self.hears())[number]
+
+
+def publishes(client: Client, *names: str, address: str = "queue/orders", level: Reliability = Reliability.ASSURED, client_id: str = "") -> None:
+    """Messages of one section of data, whoever sent them."""
+    for name in names:
+        octets = message(name.encode())
+        header = Header(octets[: -len(name)], 4, level, encoding=Encoding.AMQP, client_id=client_id)
+        client.bench.apply(c.Send(1, None, address, Message(header, name.encode(), len(octets))))
+    client.flush()
 
 
 def outcomes(heard: list[Any]) -> dict[int, Any]:

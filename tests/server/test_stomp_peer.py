@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from broker_core.engine.message import VOLATILE
-from broker_core.server import flow, host, socket_peer
+from broker_core.server import flow, open_batch, socket_peer
 from broker_core.store import CommitLost
 
 from .conftest import Run
@@ -174,7 +174,7 @@ def test_a_full_send_buffer_stops_deliveries_until_it_is_read(run: Run) -> None:
 
 
 def test_a_large_batch_pauses_its_senders_until_it_is_flushed(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(host, "OPEN_SENDS_MAX", 3)
+    monkeypatch.setattr(open_batch, "SENDS_MAX", 3)
 
     async def story() -> None:
         broker = await Broker().start()
