@@ -48,6 +48,13 @@ def mortal(home: Service) -> Service:
 
 
 @pytest.fixture(scope="package")
+def fuzzed() -> Iterator[Service]:
+    """Hostile input gets a service of its own: its log on failure is then about nothing else. A stranger has 2 s to log in."""
+    with Service(environment={"SURETY_LOGIN_SECONDS": "2"}) as service:
+        yield service
+
+
+@pytest.fixture(scope="package")
 def class_path() -> str:
     """Of what Qpid JMS is asked to do: `jms/Scenarios.java`, compiled once."""
     if problem := jms.missing():

@@ -26,13 +26,6 @@ STRANGERS = 200
 ENDLESS_OCTETS = 64 * MIB
 
 
-@pytest.fixture(scope="module")
-def fuzzed() -> object:
-    """Hostile input gets a service of its own: its log on failure is then about nothing else. A stranger has 2 s to log in."""
-    with Service(environment={"SURETY_LOGIN_SECONDS": "2"}) as service:
-        yield service
-
-
 def inject(port: int, pieces: list[bytes], *, login: bool, client_id: str = "") -> None:
     """Write the pieces; what the node answers is read and thrown away; it may close at any time."""
     try:
