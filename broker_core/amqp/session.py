@@ -50,6 +50,8 @@ class Session:
         self._leaving: dict[int, list[Attach | Flow | Detach]] = {}
         """Handles of links that the peer has detached, which is not answered yet, and what came for the links that have these handles next: it may use
         them again at once (transport 2.6.2)."""
+        self._named_alike: dict[int, int] = {}
+        """Of such a handle: that of the next link of the same name, if it is another one."""
         self._handle_max = begin.handle_max
         self._next_incoming_id = begin.next_outgoing_id
         self._next_outgoing_id = 0
@@ -87,6 +89,12 @@ class Session:
             return
         if handle in self.links or handle in self._detached:
             raise SessionFault(HANDLE_IN_USE, f"handle {handle} is in use")
+        for leaving in self._leaving:
+            link = self.links.get(leaving)
+            if link is not None and (link.name, not link.role) == (attach.name, attach.role) and leaving not in self._named_alike:
+                self._named_alike[leaving] = handle
+                self._leaving[handle] = [attach]
+                return
         try:
             self.connection.check_name(attach)
             self.links[handle] = link = self.connection.make_link(self, attach)
@@ -133,9 +141,10 @@ class Session:
         """The peer has detached the link, and so do we."""
         self._free(handle)
         self.write(Detach(handle, closed, error))
-        late = self._leaving.pop(handle, None)
-        if late:
-            self.connection.again(self, late, self.connection.commands)
+        alike = self._named_alike.pop(handle, None)
+        for free in (handle,) if alike is None else (handle, alike):
+            if late := self._leaving.pop(free, None):
+                self.connection.again(self, late, self.connection.commands)
 
     def end_link(self, handle: int, error: Error) -> None:
         """Detach it for a reason of our own. What the engine knows of it is the caller's matter."""
@@ -166,6 +175,7 @@ class Session:
         self._accepted.clear()
         self._fed.clear()
         self._leaving.clear()
+        self._named_alike.clear()
 
     def _link(self, handle: int) -> Any:
         link = self.links.get(handle)

@@ -30,6 +30,15 @@ def test_it_may_have_the_name_too_and_end_at_once_and_so_may_one_more(client: Cl
     assert [each.name for each in heard if isinstance(each, Attach)] == ["sub", "last"]
 
 
+def test_a_name_is_free_as_soon_under_another_handle(client: Client) -> None:
+    client.consumes(credit=0, name="one")
+    client.consumes(handle=1, credit=0, name="other")
+    crossed = [Attach(name, handle, RECEIVER, source=Source("orders"), target=Target()) for handle, name in ((0, "other"), (1, "one"))]
+    heard = client.speaks(DETACH, Detach(1, closed=False), *crossed, client.grants(0, 5), client.grants(1, 5))
+    assert sorted(each.name for each in heard if isinstance(each, Attach) and each.source is not None) == ["one", "other"]
+    assert [each.error for each in heard if isinstance(each, Detach)] == [None, None]
+
+
 def test_a_producers_handle_is_free_as_well(client: Client) -> None:
     client.produces(handle=0)
     producer = Attach("p", 0, SENDER, source=Source(), target=Target(dynamic=True), initial_delivery_count=0)
