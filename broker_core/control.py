@@ -19,6 +19,9 @@ from .engine.aliases import problem as alias_problem
 from .engine.commands import Direction
 from .engine.levels import ASKED
 from .engine.message import LANES, LEVEL_NAMES, STORED
+from .engine.operation import SELECTED_MAX
+from .engine.operation import VERBS as OPERATION_VERBS
+from .engine.operation import problem as operation_problem
 from .engine.policy import why_not as pattern_problem
 from .engine.settings import BOUNDS, CHOICES, NAMES, QUEUES, TEXTS, Settings
 from .scram import InvalidPassword, make_verifier
@@ -33,8 +36,10 @@ __all__ = [
     "EVERYTHING",
     "NAMES",
     "OPERATIONS",
+    "OPERATION_VERBS",
     "QUEUES",
     "RULES_MAX",
+    "SELECTED_MAX",
     "SETTINGS",
     "TEXTS",
     "VERBS",
@@ -167,6 +172,13 @@ def _branch(arguments: Mapping[str, Any]) -> str:
     return "name the branch: its number in surety.prepared, a whole number"
 
 
+def _operation(arguments: Mapping[str, Any]) -> str:
+    number = arguments.get("operation")
+    if set(arguments) == {"operation"} and type(number) is int and 0 < number <= DEPTH_MAX:
+        return ""
+    return "name the operation: its number, a whole number"
+
+
 def _numbers(arguments: Mapping[str, Any]) -> str:
     for name, value in arguments.items():
         if type(value) is not int or not 0 <= value <= DEPTH_MAX:
@@ -237,6 +249,8 @@ VERBS: Mapping[str, Form] = {
     "unsettled": Form(addressed=False, problem=_held),
     "release": Form(addressed=False, problem=_held),
     "disconnect": Form(addressed=False, problem=_dismissal),
+    "operate": Form(addressed=True, problem=operation_problem),
+    "cancel": Form(addressed=True, problem=_operation),
     "commit": Form(addressed=False, problem=_branch),
     "rollback": Form(addressed=False, problem=_branch),
     "forget": Form(addressed=False, problem=_branch),
@@ -245,8 +259,8 @@ VERBS: Mapping[str, Form] = {
     "ledger": Form(addressed=False, problem=_numbers),
     "retain": Form(addressed=False, problem=_numbers),
 }
-"""The last four are the scheduler's, the rest operators' verbs; three of these are of prepared branches of distributed transactions, to end one by hand
-and to forget that one was ended so."""
+"""The last four are the scheduler's, the rest operators' verbs: `operate` begins an operation on many messages (engine.operation), which has the request's
+number, and `cancel` ends one. Three are of prepared branches of distributed transactions, to end one by hand and to forget that one was ended so."""
 
 
 # -- requests -----------------------------------------------------------------------------------------------------------------------

@@ -7,6 +7,7 @@ from dataclasses import asdict, replace
 from itertools import islice
 from typing import Any
 
+from . import operating
 from .accounting import discard_body, discard_waiting, forget_delayed
 from .address import DEAD_MESSAGE_QUEUE, is_reserved, is_temporary, is_valid
 from .aliases import Alias, why_not_alias
@@ -26,6 +27,7 @@ from .looking import look
 from .matching import part, topic_destroyed
 from .levels import level_warnings
 from .message import VOLATILE, Message
+from .ordering import prepare
 from .placing import create, define, why_no_members
 from .policy import POLICIES_MAX, Policy, why_not
 from .presence import disconnect, list_connections, list_consumers, list_unsettled, release
@@ -308,6 +310,23 @@ def _resolve(shard: Shard, command: Control) -> Answer:
     return {"branch": branch.number, "xid": branch.xid, "account": branch.account, "state": branch.state.name}
 
 
+def _operate(shard: Shard, command: Control) -> Answer:
+    """An operation on many messages begins; it has the request's number."""
+    operation = prepare(shard, _find(shard, command), command)
+    if isinstance(operation, tuple):
+        raise Declined(*operation)
+    return {"operation": operation.number}
+
+
+def _cancel(shard: Shard, command: Control) -> Answer:
+    number = command.arguments.get("operation")
+    operation = shard.operations.known.get(number) if isinstance(number, int) else None
+    if operation is None:
+        raise Declined(Refusal.INVALID_SETTING, f"there is no operation {number} that waits or runs")
+    operating.cancel(shard, operation)
+    return {"operation": operation.number, "done": operation.done}
+
+
 def _expire(shard: Shard, command: Control) -> Answer:
     """Expired messages of every destination; in the dead message queue the end of the retention is an expiration like others (`retain`)."""
     sweep_expired(shard)
@@ -422,4 +441,6 @@ _VERBS: dict[str, Callable[[Shard, Control], Answer]] = {
     "retain": _expire,
     "reap": _reap,
     "ledger": _ledger,
+    "operate": _operate,
+    "cancel": _cancel,
 }

@@ -345,7 +345,7 @@ class Control:
     request: int
     verb: str
     """create, update, pause, resume, purge, destroy, browse, connections, consumers, unsettled, release, disconnect, create_alias, update_alias,
-    delete_alias, set_policy, drop_policy, commit, rollback, forget, expire, reap, retain, ledger: see engine.administration."""
+    delete_alias, set_policy, drop_policy, commit, rollback, forget, operate, cancel, expire, reap, retain, ledger: see engine.administration."""
     address: str = ""
     arguments: dict[str, Any] = field(default_factory=dict)
     deadline: int = 0

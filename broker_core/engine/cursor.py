@@ -163,6 +163,12 @@ class Cursor:
             return waiting is message
         return position >= self.frontier and position not in self.gone and not self.progress.is_settled(position)
 
+    def is_free(self, position: int) -> bool:
+        """The unsettled message waits, here or on disk, for whoever comes first, for its back-off or for its group's owner: nobody has it."""
+        if position in self.returned or position in self.missing or position in self.delayed or position in self.aside:
+            return True
+        return position >= self.frontier and position not in self.gone
+
     def forget_gone(self, position: int) -> None:
         """It is settled now. In `ready` it stays until its turn comes."""
         if position >= self.loaded or position < self.frontier:

@@ -4,7 +4,7 @@ only after the commit), reads (pages it wants, to be read after the commit)."""
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from enum import IntEnum
+from enum import Enum, IntEnum
 from typing import Any
 
 from .message import Message
@@ -39,6 +39,8 @@ class Outcome(IntEnum):
     """The same, as one of the lowest priority."""
     UNUSED = 11
     """Back to its place as if it had never left: its consumer says that nobody has looked at it (AMQP released, JMS prefetch)."""
+    MOVED = 12
+    """An operator had it go elsewhere: it is there since the same commit."""
 
 
 # -- outputs ------------------------------------------------------------------------------------------------------------------------
@@ -222,6 +224,67 @@ class Copy:
 
 
 @dataclass(slots=True)
+class BulkCopy:
+    """Copy messages of one lane to neighbouring places at the end of another, inside the database (R15): none of their octets passes through Python."""
+
+    segment: int
+    """Where the source rows are; RETAINED: in the retained table."""
+    source: tuple[int, int]
+    """(destination, lane)"""
+    positions: list[int]
+    """Of the sources, ascending."""
+    destination: int
+    lane: int
+    sequence: int
+    """Of the first copy, as `position`; the others follow."""
+    position: int
+    accepted_at: int
+    octets: int
+    """Of all of them."""
+    identifier: str
+    """What a copy is known by if its source had no identifier of its own: this, and the source's sequence."""
+    expirations: list[int] | None = None
+    """None: the sources'."""
+    annotations: list[str] | None = None
+    """None: the sources'."""
+
+
+class OperationState(Enum):
+    WAITING = "waiting"
+    """For others to end."""
+    RUNNING = "running"
+    DONE = "done"
+    CANCELLED = "cancelled"
+    FAILED = "failed"
+    """It cannot go on: its queue was destroyed, or where it moves to."""
+
+
+@dataclass(slots=True)
+class OperationRow:
+    """An operation as the store keeps it. Instants in ms."""
+
+    operation: int
+    """The request that asked for it."""
+    verb: str
+    address: str
+    arguments: dict[str, Any]
+    state: OperationState
+    looked_at: int
+    done: int
+    skipped: int
+    """Left alone: with a consumer, reserved by a transaction, or about to expire."""
+    failed: int
+    """Left where they were, as they could not be dealt with: `error` tells of the first."""
+    total: int | None
+    """How many it may come to; None: nobody knows."""
+    place: dict[str, Any]
+    """Where it goes on: what lanes are left, with their ends, and a position in the first."""
+    started_at: int
+    ended_at: int | None
+    error: str
+
+
+@dataclass(slots=True)
 class PreparedBranch:
     """What must outlive the node of a branch that is prepared (R13). `state` is engine.branch.State; of one that was ended by hand only that is left."""
 
@@ -271,6 +334,9 @@ class Commit:
     octets: list[tuple[int, int]] = field(default_factory=list)
     """(destination, change of the octets its unsettled messages hold)"""
     copies: list[Copy] = field(default_factory=list)
+    bulk_copies: list[BulkCopy] = field(default_factory=list)
+    operations: list[OperationRow] = field(default_factory=list)
+    """Insert or replace."""
     remembered: list[tuple[int, list[str]]] = field(default_factory=list)
     """(destination, identifiers): of messages in `messages` and `scheduled`, so that they are known when they are sent again."""
     prepared: list[PreparedBranch] = field(default_factory=list)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from . import browsing, duplicates
+from . import browsing, duplicates, operating
 from . import commands as c
 from .accounting import correct_octets
 from .administration import control
@@ -22,7 +22,9 @@ from .link import Peer
 from .looking import mark_deliveries
 from .maintenance import maintain
 from .message import VOLATILE
+from .operation import Operation
 from .paging import loaded, want_next, want_pages
+from .reads import PageWanted
 from .removing import relieve
 from .reporting import checkpoint, statistics
 from .scan_reading import loaded as scan_loaded
@@ -63,6 +65,8 @@ class Engine:
             return shard.now
         if shard.blocked and not shard.schedule.paused and may_let_in(shard):
             return shard.now
+        if shard.operations.known and not shard.schedule.paused and shard.operations.is_due:
+            return shard.now
         deadline = shard.timers.next_deadline()
         if shard.schedule.is_waiting and (due := next_deadline(shard)) is not None:
             deadline = due if deadline is None else min(deadline, due)
@@ -98,6 +102,8 @@ class Engine:
             place_due(shard)
         settle_accepted(shard)
         fire_timers(shard)
+        if shard.operations.known and not space_low:
+            operating.proceed(shard)
         leave_out(shard)
         end_expired(shard)
         if shard.handing:
@@ -128,6 +134,8 @@ class Engine:
         if shard.browsing.turns:
             browsing.proceed(shard)
         proceed(shard)
+        if shard.operations.running:
+            operating.read_on(shard)
         commit = _commit(shard)
         shard.batch = Batch(shard.limits)
         shard.unreleased.append((shard.presettled, shard.browsing.sending))
@@ -160,9 +168,10 @@ def _record_lanes(shard: Shard) -> None:
         segments.add((lane.destination.number, lane.index), first, lane.tail - 1)
         if lane.index < VOLATILE:
             shard.changed_lanes[lane] = None
-    segments.rows += len(batch.messages) + len(batch.copies) + len(batch.spilled)
+    segments.rows += len(batch.messages) + len(batch.copies) + len(batch.spilled) + sum([len(bulk.positions) for bulk in batch.bulk_copies])
     segments.octets += sum([message.size for message in batch.messages])
     segments.octets += sum([message.size for message in batch.spilled]) + sum([copy.target.size for copy in batch.copies])
+    segments.octets += sum([bulk.octets for bulk in batch.bulk_copies])
 
 
 def _commit(shard: Shard) -> Commit | None:
@@ -178,7 +187,8 @@ def _commit(shard: Shard) -> Commit | None:
             octets.append((destination.number, change))
             destination.octets_committed += change
     durable = batch.messages or batch.settled or batch.offered or batch.failures or batch.copies or batch.definitions or batch.answers
-    if not (durable or batch.spilled or batch.scheduled or batch.due or batch.taken or batch.prepared or batch.resolved):
+    operated = batch.bulk_copies or shard.operations.changed
+    if not (durable or operated or batch.spilled or batch.scheduled or batch.due or batch.taken or batch.prepared or batch.resolved):
         return None
     shard.commit_number += 1
     commit = Commit(
@@ -198,6 +208,8 @@ def _commit(shard: Shard) -> Commit | None:
         spilled=batch.spilled,
         octets=octets,
         copies=batch.copies,
+        bulk_copies=batch.bulk_copies,
+        operations=operating.rows(shard) if shard.operations.changed else [],
         remembered=duplicates.rows(shard) if batch.remembered else [],
         prepared=batch.prepared,
         resolved=batch.resolved,
@@ -277,6 +289,9 @@ def _page_loaded(shard: Shard, command: c.PageLoaded) -> None:
     owner, read = shard.end_read(command.read)
     if isinstance(owner, Scan):
         scan_loaded(shard, owner, read, command)
+    elif isinstance(owner, Operation):
+        assert isinstance(read, PageWanted)
+        operating.loaded(shard, owner, read, command)
     else:
         loaded(shard, owner, read, command)
 

@@ -18,6 +18,7 @@ from .fan_out import Reminder
 from .group_invariants import check_groups
 from .link_invariants import check_browsers, check_links, check_peers, lane_name
 from .message import VOLATILE, Message, weight_of
+from .operation import Operation
 from .paging import Shares
 from .progress import BLOCK, Progress
 from .reads import PageWanted
@@ -40,6 +41,7 @@ def check(engine: Engine) -> None:
     assert not shard.batch.dirty and not shard.batch.settling, "the flush left work in the batch"
     memory = sum(octets for _, _, octets in shard.reading.values()) + shard.schedule.memory
     memory += sum(browser.octets for browser in shard.browsing.browsers.values())
+    memory += sum(page.octets for operation in shard.operations.known.values() for page in operation.pages)
     waiting = _waiting(shard)
     owned = 0
     foreign = [destination for destination in shard.destinations.values() if destination.settings.foreign_link]
@@ -223,6 +225,9 @@ def _check_readers(shard: Shard) -> None:
         assert segment.readers == readers, f"segment {segment.number} has {readers} readers and counts {segment.readers}"
     for number in shard.reading:
         reader = shard.reading[number][0]
+        if isinstance(reader, Operation):
+            assert reader.reading == number, f"read {number} belongs to no operation"
+            continue
         cursor = reader.cursor if isinstance(reader, Scan) else reader
         gone = cursor.subscription.number not in shard.subscriptions
         assert gone or reader.reading == number, f"read {number} belongs to nobody"

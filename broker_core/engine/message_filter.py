@@ -18,7 +18,7 @@ from .dead import FAILURES, ORIGIN, REASON, REASONS
 from .message import Message
 from .message_group import GROUP_ID
 from .message_path import Constant, InvalidPath, Path, is_constant, read_path, same
-from .properties import Value
+from .properties import Value, read_annotations
 from .selector import Selector, SelectorError, compile_selector
 
 TEXT_CHARACTERS_MAX = 256
@@ -101,7 +101,7 @@ class MessageFilter:
         """What the broker knows of it."""
         if self.reason or self.origin or self.attempts_min is not None or self.attempts_max is not None:
             annotations = message.header.annotations
-            added: Mapping[str, Any] = json.loads(annotations) if annotations else {}
+            added: Mapping[str, Any] = read_annotations(annotations) if annotations else {}
             if (self.reason and added.get(REASON) != self.reason) or (self.origin and added.get(ORIGIN) != self.origin):
                 return False
             attempts = max(attempts_of(message), added.get(FAILURES, 0))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
+from functools import lru_cache
 from typing import TYPE_CHECKING, Protocol
 
 from .message import STORED, Header, Message
@@ -12,6 +13,13 @@ if TYPE_CHECKING:
     from .subscription import Filter
 
 Value = str | int | float | bool | None
+
+
+@lru_cache(512)
+def read_annotations(text: str) -> Mapping[str, Value]:
+    """What the broker added to a message. Who looks at a message for one thing soon does so for another: so many are remembered."""
+    added: dict[str, Value] = json.loads(text)
+    return added
 
 
 class Knows(Protocol):
@@ -43,7 +51,7 @@ class Properties(dict[str, Value]):
             header = self.message.header
             self._decoded = self.shard.decode(header)
             if header.annotations:
-                added = json.loads(header.annotations)
+                added = read_annotations(header.annotations)
                 self._decoded = {**self._decoded, **{name.replace("-", "_"): value for name, value in added.items()}}
         return self._decoded
 

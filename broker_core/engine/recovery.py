@@ -18,6 +18,7 @@ from .engine import Engine
 from .limits import Limits
 from .matching import adopt, register_wildcard
 from .message import LANES, PRIORITIES
+from .operating import restore as restore_operation
 from .placing import create, open_lane
 from .policy import Policy
 from .prepared import restore as restore_branches
@@ -61,6 +62,8 @@ def recover(found: Recovered, limits: Limits, instance: str, decode: Decode = no
         destination.idle_since = shard.now
         shard.watched[destination] = None
     restore_branches(shard, found.prepared)
+    for operation in found.operations:
+        restore_operation(shard, operation)
     if DEAD_MESSAGE_QUEUE not in shard.destinations:
         create(shard, DEAD_MESSAGE_QUEUE, Settings(use_dead=False, limit_behavior=REMOVE_OLDEST), automatic=False)
     return Engine(shard)

@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from .effects import SegmentClosed
+from .message import BEYOND
 from .reads import RETAINED
 
 if TYPE_CHECKING:
@@ -75,14 +76,19 @@ class Segments:
     def holding(self, key: LaneKey, position: int) -> int:
         """Where the row of this unsettled position is: a segment's number or RETAINED. Positions are dense: a segment holds all of a lane's
         between its first and last there; what no closed segment holds was compacted, or is in the open one."""
+        return self.holding_from(key, position)[0]
+
+    def holding_from(self, key: LaneKey, position: int) -> tuple[int, int]:
+        """The same, and up to which position it holds all of the lane's that are unsettled."""
         for number, segment in self.closed.items():
             held = segment.lanes.get(key)
             if held and held[0] <= position <= held[1]:
-                return number
+                return number, held[1]
         opened, kept = self.lanes.get(key), self.retained.get(key)
-        if kept and kept[0] <= position <= kept[1] and not (opened and position >= opened[0]):
-            return RETAINED
-        return self.current
+        if not kept or not kept[0] <= position <= kept[1] or (opened and position >= opened[0]):
+            return self.current, BEYOND
+        firsts = [segment.lanes[key][0] for segment in self.closed.values() if key in segment.lanes] + ([opened[0]] if opened else [])
+        return RETAINED, min([first - 1 for first in firsts if first > position], default=kept[1])
 
     def overlapping(self, key: LaneKey, first: int, last: int) -> list[int]:
         """The segments that may hold rows of the lane's interval, oldest first."""

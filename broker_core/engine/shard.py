@@ -5,17 +5,18 @@ from __future__ import annotations
 from collections import Counter, deque
 from collections.abc import Callable, Mapping
 from heapq import heapify, heappop, heappush
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from .branch import Branches
 from .browser import Browser, Browsing
 from .cursor import Cursor
 from .destination import Destination, Lane
-from .effects import Copy, Death, Definition, Output, PreparedBranch
+from .effects import BulkCopy, Copy, Death, Definition, Output, PreparedBranch
 from .known_ids import Duplicates
 from .limits import Limits
 from .link import Link, Peer
 from .message import VOLATILE, Header, Message
+from .operations import Operations
 from .reads import PageWanted, PositionsWanted, Read
 from .schedule import Schedule
 from .segments import LaneKey, Segments
@@ -27,11 +28,14 @@ if TYPE_CHECKING:
     from .aliases import Alias
     from .expiring import Run
     from .fan_out import FanOut, Reminder
+    from .operation import Operation
     from .paging import Shares
     from .policy import Policy
     from .properties import Value
     from .selection import Scan, Selection
     from .settlement import Returning
+
+    Reader: TypeAlias = Cursor | Scan | Operation
 
 Decode = Callable[[Header], Mapping[str, "Value"]]
 
@@ -46,6 +50,7 @@ class Batch:
 
     __slots__ = (
         "answers",
+        "bulk_copies",
         "copies",
         "deaths",
         "deaths_more",
@@ -85,6 +90,7 @@ class Batch:
         self.messages: list[Message] = []
         self.spilled: list[Message] = []
         self.copies: list[Copy] = []
+        self.bulk_copies: list[BulkCopy] = []
         self.scheduled: list[Message] = []
         self.due: list[int] = []
         self.dismissed: list[tuple[int, str]] = []
@@ -235,6 +241,7 @@ class Shard:
         "named",
         "now",
         "numbered",
+        "operations",
         "overfull",
         "owned",
         "patterns",
@@ -331,6 +338,7 @@ class Shard:
         """Non-persistent messages dropped because their destination was full, or they were too large for it."""
         self.sends_to_the_gone = 0
         """Dropped, as their temporary destination had ended."""
+        self.operations = Operations()
         self.batch = Batch(limits)
         self.memory = 0
         """Octets of messages in `ready` and `returned`, of delayed ones that are due soon, of pages on their way, and of what browsers were read."""
@@ -344,7 +352,7 @@ class Shard:
         self.left: list[tuple[Link, list[int]]] = []
         """The same, released: settled by the next flush."""
         self.read_number = 0
-        self.reading: dict[int, tuple[Cursor | Scan, PageWanted | PositionsWanted, int]] = {}
+        self.reading: dict[int, tuple[Reader, PageWanted | PositionsWanted, int]] = {}
         """Reads on their way: whose, what was asked, octets set aside for the answer."""
         self.joined: dict[int, list[Cursor]] = {}
         """Others that wait for the page of such a read."""
@@ -396,14 +404,14 @@ class Shard:
         self.read_number += 1
         return self.read_number
 
-    def begin_read(self, owner: Cursor | Scan, read: PageWanted | PositionsWanted, octets: int) -> None:
+    def begin_read(self, owner: Reader, read: PageWanted | PositionsWanted, octets: int) -> None:
         owner.reading = read.read
         self.memory += octets
         self.reading[read.read] = (owner, read, octets)
         self.segments.begin_read(read.read, read.segments)
         self.batch.reads.append(read)
 
-    def end_read(self, number: int) -> tuple[Cursor | Scan, PageWanted | PositionsWanted]:
+    def end_read(self, number: int) -> tuple[Reader, PageWanted | PositionsWanted]:
         self.segments.end_read(number)
         owner, read, octets = self.reading.pop(number)
         self.memory -= octets

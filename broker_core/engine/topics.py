@@ -55,7 +55,7 @@ def publish(shard: Shard, destination: Destination, message: Message) -> bool:
     lane = destination.lanes[header.lane]
     assert lane is not None
     if destination.fan_out is not None or routes.active > shard.batch.pairs:
-        _take_down(shard, lane, groups, message)
+        take_down(shard, lane, groups, message)
         put_off(shard, lane, groups, message)
         behind = True
     else:
@@ -119,7 +119,7 @@ def _drop_for_others(shard: Shard, lane: Lane, groups: list[Group], message: Mes
                     cursor.loaded = position + 1
 
 
-def _take_down(shard: Shard, lane: Lane, groups: list[Group], message: Message) -> None:
+def take_down(shard: Shard, lane: Lane, groups: list[Group], message: Message) -> None:
     """That these filters let it through."""
     if lane.destination.routes.filtered:
         shard.batch.published.setdefault(lane, message.position)

@@ -7,8 +7,6 @@ bodies cost as much to parse.
 
 from __future__ import annotations
 
-import json
-import math
 from collections.abc import Iterator
 from itertools import groupby
 from operator import attrgetter
@@ -31,12 +29,12 @@ from broker_core.engine.effects import (
 from broker_core.engine.message import Message, StoredBody
 from broker_core.engine.reads import RETAINED
 
-from . import inbox
+from . import inbox, operations
 from .arrays import integers, texts
 from .ledger import Ledger
-from .literals import literal
+from .literals import json_literal, literal
 from .prepared import PREPARED, prepare, resolve
-from .rows import COLUMNS, PLACES, PREPARED_COLUMNS, SCHEDULED_COLUMNS, RowPacker, instant, text_octets
+from .rows import COLUMNS, PLACES, PREPARED_COLUMNS, SCHEDULED_COLUMNS, RowPacker, instant
 from .schedule import SCHEDULED
 from .segments import message_table, spill_table
 from .wire import Call
@@ -45,7 +43,7 @@ BY_LANE = attrgetter("destination", "header.priority")
 SHORT_MESSAGES = 4
 """Messages of a short commit: as quick as COPY with eight, and the node's part, 8 us a message, is then less than what a round trip costs it."""
 SPECIAL = attrgetter(
-    "scheduled", "remembered", "prepared", "resolved", "due", "taken", "spilled", "copies", "definitions", "answers"
+    "scheduled", "remembered", "prepared", "resolved", "due", "taken", "spilled", "copies", "bulk_copies", "operations", "definitions", "answers"
 )
 """What a short commit has nothing of."""
 NOT_SYNCHRONOUS = Call(b"SELECT set_config('synchronous_commit', 'off', true)", ())
@@ -60,21 +58,6 @@ def _boolean(value: bool) -> bytes:
 
 def _text(text: str) -> bytes:
     return literal(text) if text else b"NULL"
-
-
-def _json(value: object) -> bytes:
-    return literal(json.dumps(_cleaned(value), ensure_ascii=False)) + b"::jsonb"
-
-
-def _cleaned(value: Any) -> Any:
-    """Less what no jsonb holds: an answer that could not be written would cost the node its term, and the next one, too."""
-    if isinstance(value, str):
-        return text_octets(value).decode()
-    if isinstance(value, dict):
-        return {_cleaned(name): _cleaned(part) for name, part in value.items()}
-    if isinstance(value, list | tuple):
-        return [_cleaned(part) for part in value]
-    return str(value) if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def as_read(commit: Commit) -> list[Message]:
@@ -136,14 +119,18 @@ class CommitBuilder:
             self._insert(spill_table(self._shard, commit.segment), commit.spilled, parts, streams)
         for copies in _together(commit.copies):
             parts.extend(self._copy(copies, commit.segment))
+        parts.extend([operations.bulk_copy(bulk, self._shard, commit.segment) for bulk in commit.bulk_copies])
+        if commit.operations:
+            parts += operations.progress(commit.operations, self._shard)
         for kind, definitions in groupby(commit.definitions, key=type):
             parts.extend(self._define_all(kind, list(definitions)))
         for request, done, result in commit.answers:
             parts.append(
                 b"UPDATE surety.control_request SET answered_at = clock_timestamp(), done = %b, result = %b WHERE shard = %d AND request = %d"
-                % (_boolean(done), _json(result), self._shard, request)
+                % (_boolean(done), json_literal(result), self._shard, request)
             )
         weight = sum(message.size for message in commit.messages) + sum(copy.target.size for copy in commit.copies)
+        weight += sum(bulk.octets for bulk in commit.bulk_copies)
         parts.append(self._ledger.statement(commit, weight))
         return b";".join(parts), streams, weight
 
@@ -238,11 +225,11 @@ class CommitBuilder:
                 b"state=excluded.state,settings=excluded.settings"
                 % (
                     shard, definition.destination, literal(definition.address), definition.created_at,
-                    _boolean(definition.automatic), definition.state, _json(definition.settings),
+                    _boolean(definition.automatic), definition.state, json_literal(definition.settings),
                 )
             ]  # fmt: skip
         if isinstance(definition, PolicyDefined):
-            values = shard, literal(definition.pattern), _json(definition.settings)
+            values = shard, literal(definition.pattern), json_literal(definition.settings)
             insert = b"INSERT INTO surety.policy(shard,pattern,settings)VALUES(%d,%b,%b)ON CONFLICT(shard,pattern)DO UPDATE SET settings=excluded.settings"
             return [insert % values]
         if isinstance(definition, PolicyDropped):

@@ -14,10 +14,10 @@ from broker_core.engine.commands import TakeOver
 from broker_core.engine.effects import (
     Checkpoint,
     Commit,
-    Copy,
     Definition,
     AliasDefined,
     AliasDeleted,
+    BulkCopy,
     DestinationDefined,
     PolicyDefined,
     PolicyDropped,
@@ -148,10 +148,14 @@ class MemoryStore:
                 raise CommitLost(f"row {entry} of the inbox was deleted by somebody else")
             journal.remove(tables.inbox, entry)
         for copy in commit.copies:
-            source = self._source(copy)
+            source = self._row_at(copy.segment, copy.source)
             header = _retold(copy.target.header, source.header)
             body, size = (b"", copy.target.size) if copy.cut else (source.body, source.size)
             self._insert(segment, replace(_kept(copy.target, header, body), size=size))
+        for bulk in commit.bulk_copies:
+            self._copy_all(bulk, segment)
+        for operation in commit.operations:
+            journal.put(tables.operations, operation.operation, replace(operation))
         for definition in commit.definitions:
             self._define(definition)
         for request, done, result in commit.answers:
@@ -162,6 +166,19 @@ class MemoryStore:
             list(commit.accepted), list(commit.offered), list(commit.settled), list(commit.failures), list(commit.octets),
         )  # fmt: skip
         journal.append(tables.ledger, row)
+
+    def _copy_all(self, bulk: BulkCopy, segment: Segment) -> None:
+        for number, position in enumerate(bulk.positions):
+            source = self._row_at(bulk.segment, (*bulk.source, position))
+            header = replace_header(
+                source.header,
+                priority=bulk.lane,
+                expiration=source.header.expiration if bulk.expirations is None else bulk.expirations[number],
+                annotations=source.header.annotations if bulk.annotations is None else bulk.annotations[number],
+                message_id=source.header.message_id or f"{bulk.identifier}{source.sequence}",
+            )
+            where = bulk.destination, bulk.sequence + number, bulk.position + number
+            self._insert(segment, Row(cleaned(header), source.body, source.size, *where, bulk.accepted_at))
 
     def _segment(self, number: int) -> Segment:
         segment = self._tables.segments.get(number)
@@ -177,18 +194,18 @@ class MemoryStore:
         assert place == len(rows) or rows[place].position != row.position, f"position {row.position} of {row.destination} is taken"
         self._journal.insert(rows, place, row)
 
-    def _source(self, copy: Copy) -> Row:
-        destination, lane, position = copy.source
-        if copy.segment == RETAINED:
-            found = self._tables.retained.get(copy.source)
+    def _row_at(self, segment: int, place: tuple[int, int, int]) -> Row:
+        destination, lane, position = place
+        if segment == RETAINED:
+            found = self._tables.retained.get(place)
             row = found[1] if found else None
         else:
-            may_read(self._tables, copy.segment)
-            rows = self._tables.segments[copy.segment].lanes.get((destination, lane), ())
+            may_read(self._tables, segment)
+            rows = self._tables.segments[segment].lanes.get((destination, lane), ())
             row = next((row for row in rows if row.position == position), None)
         if row is None:
             self._closed = True
-            raise CommitLost(f"there is no message {copy.source} to copy in segment {copy.segment}")
+            raise CommitLost(f"there is no message {place} to copy in segment {segment}")
         return row
 
     def _define(self, definition: Definition) -> None:

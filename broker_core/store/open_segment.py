@@ -29,7 +29,7 @@ class OpenSegment:
         for destination, lane, first, _last in commit.accepted:
             if lane < VOLATILE:
                 firsts.setdefault((destination, lane), first)
-        self.rows += len(commit.messages) + len(commit.copies)
+        self.rows += len(commit.messages) + len(commit.copies) + sum(len(bulk.positions) for bulk in commit.bulk_copies)
         self.octets += octets
         self._commits.append((commit.number, self.segment, self.rows, self.octets))
 

@@ -255,6 +255,17 @@ RETURNING stored_body
 SELECT destination, json_agg(at ORDER BY at, number)::text, json_agg(identifiers ORDER BY at, number)::text FROM surety.duplicate
 WHERE shard = %(shard)s GROUP BY destination ORDER BY destination
 
+-- name: operations_read
+SELECT operation, verb, address, arguments::text, state, looked_at, done, skipped, failed, total, place::text, started_at, error
+FROM surety.operation WHERE shard = %(shard)s AND ended_at IS NULL ORDER BY operation
+
+-- name: operations_remove
+-- Those that ended a month ago, at most 1,000.
+DELETE FROM surety.operation WHERE ctid = ANY(ARRAY(
+    SELECT ctid FROM surety.operation
+    WHERE shard = %(shard)s AND ended_at < (extract(epoch FROM clock_timestamp() - interval '30 days') * 1000)::int8 LIMIT 1000
+))
+
 -- name: prepared_read
 SELECT branch, xid, account, prepared_at, state::int4, octets FROM surety.prepared WHERE shard = %(shard)s ORDER BY branch
 

@@ -14,6 +14,7 @@ from broker_core.engine.recovered import LedgerRow, Recovered
 
 from .ledger import ARRAYS, SCALARS, ledger_row
 from .open_segment import OpenSegment
+from .operations import unended
 from .prepared import prepared_branches
 from .queries import QUERIES
 from .segments import Segments
@@ -57,6 +58,7 @@ class Recovery:
         recovered.retained = {(destination, lane): (low, high) for destination, lane, low, high in await self._all("retained_ranges")}
         recovered.scheduled = await self._all("scheduled_counts")
         recovered.prepared = await prepared_branches(self._cursor, self._shard)
+        recovered.operations = await unended(self._cursor, self._shard)
         recovered.duplicates = [_identifiers(*row) for row in await self._all("duplicates_read")]
         ((recovered.instance,),) = await self._all("installation_read")
         recovered.clock_ms = (await self._all("clock"))[0][0]

@@ -4,7 +4,7 @@ from django.urls import path, re_path
 
 from console.services.branches import VERBS
 
-from . import connections, destinations, messages, names, people, state
+from . import connections, destinations, messages, names, operations, people, state
 
 NUMBER = "[0-9]{1,18}"
 KEY = "1?[0-9]-[0-9]{1,18}"
@@ -35,6 +35,10 @@ urlpatterns = [
     path("consumers", connections.Consumers.as_view()),
     re_path(rf"^consumers/(?P<number>{NUMBER})/deliveries$", connections.Deliveries.as_view()),
     re_path(rf"^consumers/(?P<number>{NUMBER})/release$", connections.Release.as_view()),
+    re_path(rf"{DESTINATION}/operations$", operations.Begin.as_view()),
+    path("operations", operations.Operations.as_view()),
+    re_path(rf"^operations/(?P<number>{NUMBER})$", operations.OneOperation.as_view()),
+    re_path(rf"^operations/(?P<number>{NUMBER})/cancel$", operations.Cancel.as_view()),
     path("policies", names.Policies.as_view()),
     path("policies/<path:name>", names.OnePolicy.as_view()),
     path("aliases", names.Aliases.as_view()),

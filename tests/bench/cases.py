@@ -12,6 +12,7 @@ from tests.bench.dawdlers import dawdlers
 from tests.bench.deep import deep
 from tests.bench.endurance import endurance
 from tests.bench.large import Large
+from tests.bench.operations import operations
 from tests.bench.priorities import priorities
 from tests.bench.run import Bench, Row
 from tests.bench.selective import selective
@@ -132,6 +133,7 @@ CASES: dict[str, Callable[[Bench], list[Row]]] = {
     "selective": selective,
     "client": client,
     "amqp": amqp,
+    "operations": operations,
     "deep": deep,
     "many": many,
     "endurance": lambda bench: endurance(bench, "plain"),

@@ -66,6 +66,7 @@ def database(migrated: str) -> Iterator[str]:
             """SET session_replication_role = replica; TRUNCATE surety.audit RESTART IDENTITY; RESET session_replication_role;
                TRUNCATE surety.control_request, surety.destination, surety.subscription, surety.destination_statistics,
                         surety.node_status, surety.administered, surety.foreign_link, surety.alias, surety.policy, surety.prepared, surety.inbox,
+                        surety.operation,
                         console_loginattempt, console_apitoken, console_idempotentcall, django_session RESTART IDENTITY;
                DELETE FROM surety.account WHERE name <> 'guest'; DELETE FROM auth_user_user_permissions;
                TRUNCATE console_operatorrole, console_provideridentity, console_grant RESTART IDENTITY;

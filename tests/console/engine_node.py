@@ -24,6 +24,7 @@ from broker_core.engine.message import Header, Message, Reliability
 from broker_core.engine.recovered import Recovered
 from broker_core.engine.recovery import recover
 from broker_core.store.lease import LOCK
+from broker_core.store.operations import progress
 
 NOW = 1_800_000_000_000
 
@@ -96,6 +97,8 @@ class EngineNode:
                     unsettled=row.unsettled, accepted=row.accepted, settled=row.settled, scheduled=row.scheduled, oldest_at=row.oldest_at,
                     state=row.state,
                 )  # fmt: skip
+            for statement in progress(effects.commit.operations, 0) if effects.commit and effects.commit.operations else ():
+                self._connection.execute(statement)
             for request, done, result in effects.commit.answers if effects.commit else ():
                 self._connection.execute(
                     "UPDATE surety.control_request SET answered_at = clock_timestamp(), done = %s, result = %s WHERE request = %s",

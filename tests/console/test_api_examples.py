@@ -39,7 +39,7 @@ def address(database):
 def test_the_examples_do_what_they_say(address, database):
     shown = token(User.objects.get(username=OPERATOR))
     examples = re.findall(r"```sh\n(.*?)```", DOCUMENT.read_text(), re.DOTALL)
-    assert len(examples) == 4
+    assert len(examples) == 5
     for example in examples:
         done = subprocess.run(
             ["bash", "-euo", "pipefail", "-c", example],
@@ -50,6 +50,6 @@ def test_the_examples_do_what_they_say(address, database):
         )
         assert done.returncode == 0, done.stdout + done.stderr
     told = [what for (what,) in facts.rows(database, "SELECT what FROM surety.audit WHERE who = 'olga' ORDER BY entry")]
-    assert told == ["token create", "create", "pause", "purge", "set_policy", "account create", "account password", "send"]
+    assert told == ["token create", "create", "pause", "purge", *["operate", "retry done"] * 2, "set_policy", "account create", "account password", "send"]
     [(result,)] = facts.rows(database, "SELECT result FROM surety.control_request WHERE verb = 'purge'")
     assert result["purged"] == 3

@@ -18,7 +18,8 @@ READS = {
     "whoami": ANYBODY, "node": ANYBODY, "health": ANYBODY, "totals": LOOKERS, "audit": LOOKERS, "problems": ANYBODY, "schema/": ANYBODY,
     "requests/1": ANYBODY, "destinations": ANYBODY, "destinations/1": ANYBODY, "policies": LOOKERS, "policies/queue/a": LOOKERS, "aliases": LOOKERS,
     "aliases/queue/a": LOOKERS, "objects": LOOKERS, "objects/a": LOOKERS, "links": LOOKERS, "links/a": LOOKERS, "subscriptions": ANYBODY,
-    "branches": LOOKERS, "branches/1": LOOKERS, "accounts": LOOKERS, "accounts/guest": LOOKERS, "access": LOOKERS, "access/1": LOOKERS,
+    "branches": LOOKERS, "branches/1": LOOKERS, "operations": ANYBODY, "operations/1": ANYBODY,
+    "accounts": LOOKERS, "accounts/guest": LOOKERS, "access": LOOKERS, "access/1": LOOKERS,
     "operators": SUPERUSER, "operators/olga": SUPERUSER,
     "grants": SUPERUSER, "grants/1": SUPERUSER, "tokens": ANYBODY,
 }  # fmt: skip
@@ -32,6 +33,10 @@ WRITES = [
     ("POST", "destinations/1/resume", {"direction": "ALL"}, MANAGE),
     ("POST", "destinations/1/purge", {"depth": 0}, DISCARD),
     ("POST", "destinations/1/purge?dry_run=true", {"depth": 0}, DISCARD),
+    ("POST", "destinations/1/operations", {"verb": "delete"}, DISCARD),
+    ("POST", "destinations/1/operations", {"verb": "purge", "filter": {"age_min_ms": 5}}, DISCARD),
+    ("POST", "destinations/1/operations", {"verb": "move", "destination": "queue/b"}, SUPERUSER),
+    ("POST", "operations/1/cancel", None, DISCARD),
     ("PUT", "policies/queue/a", SETTINGS, MANAGE),
     ("DELETE", "policies/queue/a", None, MANAGE),
     ("POST", "aliases", {"address": "queue/new", "target": "queue/a"}, MANAGE),
@@ -96,9 +101,9 @@ def _template(path):
     first, _, rest = path.partition("?")[0].partition("/")
     if not rest:
         return ROOT + path.partition("?")[0]
-    if first in ("destinations", "branches", "requests", "grants", "access"):
+    if first in ("destinations", "operations", "branches", "requests", "grants", "access"):
         _, slash, verb = rest.partition("/")
-        return f"{ROOT}{first}/{{number}}{slash}{verb if first == 'destinations' else '{verb}' if verb else ''}"
+        return f"{ROOT}{first}/{{number}}{slash}{verb if first in ('destinations', 'operations') else '{verb}' if verb else ''}"
     return f"{ROOT}{first}/{{name}}"
 
 
@@ -146,10 +151,10 @@ def test_who_is_restricted_sees_nothing_of_others(path, things):
     expected = {ANYBODY: 200, LOOKERS: 403, SUPERUSER: 403}[READS[path]]
     for client in (_session(restricted := person("rita", role="restricted")), bearer(token(restricted))):
         response = call(client, "GET", path)
-        if path in ("destinations/1", "requests/1"):
+        if path in ("destinations/1", "requests/1", "operations/1"):
             expected = 404
         assert response.status_code == expected
-        if path in ("destinations", "subscriptions"):
+        if path in ("destinations", "subscriptions", "operations"):
             assert response.document["items"] == []
 
 
@@ -164,7 +169,7 @@ def test_who_is_restricted_does_nothing_that_is_not_granted_to_him(method, path,
 
 @pytest.mark.parametrize(("method", "path", "body", "needs"), [each for each in WRITES if each[3] in (MANAGE, DISCARD) and "destinations" in each[1]])
 def test_a_verb_of_the_destination_is_as_good_as_the_right_to_all(method, path, body, needs, things):
-    verbs = ["metrics", "manage" if needs == MANAGE else "purge"]
+    verbs = ["metrics", *(["manage"] if needs == MANAGE else ["purge", "delete", "browse_headers"])]
     able = person("able", role="restricted")
     for address in ("queue/orders", "queue/new"):
         granted(able, address, *verbs)

@@ -80,6 +80,7 @@ class Bench:
             report = False
             shard = self.engine.shard
             waits = self.reads or self.steps or shard.expiring or shard.browsing.turns or shard.unfinished or shard.unserved or shard.handing
+            waits = waits or shard.operations.is_due
             if self.slow or not (waits or self._has_to_scan()):
                 self.outputs += outputs
                 return outputs
@@ -180,7 +181,7 @@ class Bench:
         self.apply(c.Settle(peer, link, list(tags), upto, outcome, token))
         return self.flush()
 
-    def control(self, verb: str, address: str = "", **arguments: Any) -> dict[str, Any]:
+    def control(self, verb: str, address: str = "", /, **arguments: Any) -> dict[str, Any]:
         """Ask, and the answer; refused ones carry `refusal`."""
         number = self.database.request(verb, address, arguments)
         self.apply(c.Control(number, verb, address, arguments))

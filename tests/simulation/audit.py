@@ -17,6 +17,9 @@ from .transactions import Transaction, Transactions
 
 DEAD = "queue/mq.sys.dmq"
 REASON = "JMS_SUN_DMQ_UNDELIVERED_REASON"
+HELD = ("queue/h1", "queue/h2")
+"""Queues between which operators move messages, and from which they have them expire and go back: to those who wait for them they are one place."""
+ANY_OF_HELD = "queue/h1 or queue/h2"
 REMOVED = ("OLDEST", "LOW_PRIORITY")
 """Reasons of those that were removed to make room."""
 CLOSED = "g0"
@@ -93,7 +96,11 @@ class Known:
     @property
     def places(self) -> tuple[str, ...]:
         """Where it must come."""
-        return self.owed or (self.address,)
+        return self.owed or (ANY_OF_HELD if self.is_held else self.address,)
+
+    @property
+    def is_held(self) -> bool:
+        return self.address in HELD
 
     @property
     def stored(self) -> bool:
@@ -126,6 +133,8 @@ class Subscription:
     @property
     def place(self) -> str:
         """What a message is acknowledged to: a queue, or a subscription of a topic."""
+        if self.address in HELD:
+            return ANY_OF_HELD
         return self.interest.place if self.interest is not None else self.durable or self.address
 
 
@@ -176,7 +185,8 @@ class Auditor:
         if at.interest is not None:
             self.interests.sees(at.interest, message)
         else:
-            self._require(dead or at.address == message.address, f"{uid} was sent to {message.address} and came from {at.address}")
+            here = at.address == message.address or (message.is_held and at.address in HELD)
+            self._require(dead or here, f"{uid} was sent to {message.address} and came from {at.address}")
             self._require(dead or at.place in message.places, f"{uid} is not for {at.place}, it is for {message.places}")
         refused = dead and message.by_sql  # at once, whatever its delay
         self._require(refused or now >= message.due - CLOCK_LAG_MS, f"{uid} came {message.due - now} ms before it was due")
@@ -191,7 +201,7 @@ class Auditor:
         message.acked.discard(at.place)
         if not redelivered:
             message.first_seen.add(at.place)
-        if not (redelivered or dead):
+        if not (redelivered or dead or message.is_held):
             self._check_order(message, at)
         self._hold(message, at)
         return message
@@ -217,6 +227,10 @@ class Auditor:
 
     def _check_history(self, message: Known, at: Subscription, redelivered: bool, headers: dict[str, str], now: int) -> None:
         uid, address = message.uid, at.place
+        if message.is_held:
+            over = message.ack_confirmed & {DEAD, ANY_OF_HELD}
+            self._require(not over, f"{uid} came to {at.address}, though it was acknowledged at {over}")
+            return
         self._require(redelivered or address not in message.first_seen, f"{uid} came from {address} a second time without its flag")
         self._require(address not in message.ack_confirmed, f"{uid} came back to {address}, its acknowledgement was confirmed")
         if address == DEAD:
@@ -345,5 +359,5 @@ class Auditor:
                 continue
             ended = bool(message.acked)
             self._require(ended, f"{message.uid} (level {message.level}, to {message.address}, expires {message.expires}) is lost")
-            if message.address not in message.acked:
+            if message.places[0] not in message.acked:
                 self._require(dead, f"{message.uid} ended nowhere")

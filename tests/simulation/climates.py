@@ -94,6 +94,8 @@ class Climate:
     purges: float = 0.05
     changes: float = 0.0
     """Of an operator's steps those that change the limits of a queue."""
+    keepers: int = 0
+    """Clients of the queues between which operators move messages."""
     slow_in: int = 20
     """Reads of which one takes long."""
     faults: int = 1
@@ -241,7 +243,16 @@ CROWDED = Climate(
 EVERY, CROWDED_AT = 35, 19
 
 
-NAMES = {climate.name: climate for climate in (*CLIMATES, *LIMITED, CROWDED)}
+OPERATED = Climate(
+    "operated",
+    replace(LIMITS, operation_rows=4, operation_effort=70, memory_octets=9000),
+    sends_to=(*QUEUES,),
+    consumes=(*QUEUES, DEAD, DEAD),
+    producers=0.3,
+    keepers=3,
+    kills=0.09,
+)
+NAMES = {climate.name: climate for climate in (*CLIMATES, *LIMITED, CROWDED, OPERATED)}
 
 
 def climate_of(seed: int, name: str = "") -> Climate:
@@ -250,6 +261,8 @@ def climate_of(seed: int, name: str = "") -> Climate:
         return NAMES[name]
     if seed % EVERY == CROWDED_AT:
         return CROWDED
+    if seed % 11 == 9:
+        return OPERATED
     if seed % 7 == 5:
         return LIMITED[seed // 7 % len(LIMITED)]
     return CLIMATES[seed % len(CLIMATES)]

@@ -18,6 +18,7 @@ _IN: dict[str, tuple[str, ...]] = {
     ),
     "removals": ("removed_without_a_trace",),
     "crowded": ("large_bodies_weigh_all_of_it", "full_memory_holds_up_who_waits"),
+    "operated": ("move_is_not_in_the_ledger", "page_is_believed", "retried_are_dead_still"),
     "branches": (
         "prepared_ends_with_its_connection", "acknowledgements_not_hardened", "sends_not_hardened", "reserved_is_paged_in",
         "restored_after_the_first_delivery", "outcome_leaves_the_rows", "prepared_are_rolled_back_at_start", "hand_is_forgotten",
@@ -35,6 +36,7 @@ _LATE: dict[int, tuple[str, ...]] = {
     12: ("bodies_on_disk_forgotten", "failures_not_durable", "overtaken_while_it_waits"),
     15: ("burials_forgotten",),
     16: ("browser_shows_what_is_over",),
+    17: ("retried_are_dead_still",),
     18: ("own_messages_come", "selector_stays_as_it_was", "ended_and_goes_on"),
     32: ("given_back_twice",),
     33: ("nack_does_not_wait",),

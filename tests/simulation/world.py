@@ -15,7 +15,7 @@ from broker_core.engine.message import VOLATILE, StoredBody
 from broker_core.store import CommitLost
 from broker_core.store.memory import MemoryDatabase
 
-from .audit import RELIABLE, Auditor, Broken
+from .audit import HELD, RELIABLE, Auditor, Broken
 from .branches import Manager
 from .climates import climate_of
 from .crowding import Crowd
@@ -23,6 +23,7 @@ from .clients import ADDRESSES, BRIEF, QUEUES, WINDOWS, Client, Drainer, Founder
 from .faults import Faults
 from .looks import Looks
 from .loop import VirtualLoop, virtual_time
+from .operating import Keeper, Operators
 from .outsiders import Outsider
 from .repeating import Repeater
 from .requests import Requester, Responder
@@ -104,6 +105,11 @@ MUST_HAPPEN = (
     "said by its alias",
     "waited for beside large bodies",
     "waited for while memory was full",
+    "settled MOVED",
+    "operations done",
+    "operations cancelled",
+    "operations that went on after a crash",
+    "operations that skipped something",
 )
 
 
@@ -218,15 +224,20 @@ class World:
         clients += [Subscriber(self, f"u{number}") for number in range(self.climate.subscribers)]
         clients += [Outsider(self, f"o{number}") for number in range(2)]
         clients += [Repeater(self, f"n{number}") for number in range(self.climate.repeaters)]
+        clients += [Keeper(self, f"k{number}") for number in range(self.climate.keepers)]
+        operators = Operators(self)
         playing = [asyncio.create_task(client.run()) for client in clients]
         managing = [asyncio.create_task(self.manager.run())] if self.climate.branches else []
+        operating = [asyncio.create_task(operators.run())] if self.climate.keepers else []
         troubling = asyncio.create_task(self.faults.run())
-        await self._until(lambda: self.counts["commands"] >= self._commands, [serving, troubling, *playing, *managing], 3600.0)
+        await self._until(lambda: self.counts["commands"] >= self._commands, [serving, troubling, *playing, *managing, *operating], 3600.0)
         troubling.cancel()
         await self.faults.stop()
         for client in clients:
             client.stopping = True
         await self._until(lambda: all(task.done() for task in playing), [serving, *playing, *managing], 60.0)
+        operators.stopping = True
+        await self._until(lambda: all(task.done() for task in operating), [serving, *operating], 60.0)
         self.manager.stopping = True
         await self._until(lambda: all(task.done() for task in managing), [serving, *managing], 60.0)
         await self._drain(serving)
@@ -257,7 +268,8 @@ class World:
     # -- the end --------------------------------------------------------------------------------------------------------------------------
     async def _drain(self, serving: asyncio.Task[None]) -> None:
         """Faults are off: consumers take everything, of queues two that want a part each, then nothing may be left anywhere."""
-        places = [(address, selector) for address in ADDRESSES for selector in (PARTS if address in QUEUES else ("",))]
+        addresses = (*ADDRESSES, *HELD) if self.climate.keepers else ADDRESSES
+        places = [(address, selector) for address in addresses for selector in (PARTS if address in QUEUES else ("",))]
         drainers = [Drainer(self, f"d{number}", *place) for number, place in enumerate(places)]
         draining = [asyncio.create_task(drainer.run()) for drainer in drainers]
         await self._until(lambda: not self._what_remains(), [serving, *draining], DRAIN_SECONDS)

@@ -5,12 +5,14 @@ from __future__ import annotations
 from tests.store.contract_failures import FailureContract
 from tests.store.contract_inbox import InboxContract
 from tests.store.contract_messages import BodyContract, MessageContract
+from tests.store.contract_operations import OperationContract
 from tests.store.contract_prepared import PreparedContract
 from tests.store.contract_recovery import RecoveryContract
 from tests.store.contract_schedule import DuplicateContract, ScheduleContract
 
 
 class StoreContract(
-    FailureContract, MessageContract, BodyContract, ScheduleContract, InboxContract, DuplicateContract, PreparedContract, RecoveryContract
+    FailureContract, MessageContract, BodyContract, ScheduleContract, InboxContract, DuplicateContract, PreparedContract, RecoveryContract,
+    OperationContract,
 ):  # fmt: skip
     """All of it."""

@@ -17,6 +17,7 @@ from . import (
     inbox,
     memory,
     names,
+    operations,
     redelivery,
     selectors,
     storage,
@@ -47,6 +48,7 @@ BUGS: tuple[Bug, ...] = (
     *full.BUGS,
     *memory.BUGS,
     *aliases.BUGS,
+    *operations.BUGS,
 )
 
 

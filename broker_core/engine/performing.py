@@ -1,0 +1,168 @@
+"""What each verb of an operation does with the messages that it concerns: all of one lane, in order, none of them with a consumer."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+
+from .accounting import discard_body
+from .address import is_reserved, is_temporary, is_valid
+from .aliases import target_of
+from .bulk import Parcel, is_wanted, place_all, publish_all, settle_all, why_no_room
+from .cursor import Cursor
+from .dead import ADDED, EXPIRATION, ORIGIN, REASON, TRUNCATED, bury
+from .destination import Destination
+from .effects import Outcome
+from .message import VOLATILE, Message
+from .operation import COPY, DELETE, EXPIRE, MOVE, PURGE, REPRIORITIZE, RETRY, Operation
+from .placing import create, why_no_members
+from .policy import settings_for
+from .properties import read_annotations
+from .settings import UNLIMITED
+from .shard import Shard
+from .waiting import withdraw
+
+EXPIRED_BY_HAND = "an operator had the message expire"
+
+
+def perform(shard: Shard, operation: Operation, cursor: Cursor, messages: list[Message]) -> None:
+    _VERBS[operation.verb](shard, operation, cursor, messages)
+
+
+def fail(operation: Operation, messages: int, why: str) -> None:
+    """So many could not be dealt with."""
+    operation.failed += messages
+    operation.error = operation.error or why
+
+
+def take_out(shard: Shard, cursor: Cursor, message: Message) -> Message:
+    """From where it waits: the very object. It must be settled now."""
+    if cursor.stored and message.position >= cursor.loaded and message.position not in cursor.gone:
+        return message
+    waiting = withdraw(shard, cursor, message)
+    assert waiting is not None, f"position {message.position} waits nowhere"
+    return waiting
+
+
+def _discard(shard: Shard, operation: Operation, cursor: Cursor, messages: list[Message]) -> None:
+    taken = [take_out(shard, cursor, message) for message in messages]
+    settle_all(shard, cursor, taken, Outcome.PURGED)
+    if not cursor.stored:
+        for message in taken:
+            discard_body(shard, message)
+    operation.done += len(taken)
+
+
+def _expire(shard: Shard, operation: Operation, cursor: Cursor, messages: list[Message]) -> None:
+    """As if its time to live had passed: to the dead message queue, or as its destination and its sender say."""
+    for message in messages:
+        taken = take_out(shard, cursor, message)
+        taken.failures = cursor.failures.get(taken.position, 0)
+        bury(shard, cursor, taken, Outcome.EXPIRED, EXPIRED_BY_HAND)
+    operation.done += len(messages)
+
+
+def _move(shard: Shard, operation: Operation, cursor: Cursor, messages: list[Message]) -> None:
+    target = shard.destinations.get(target_of(shard, operation.target))
+    if target is None:
+        fail(operation, len(messages), f"{operation.target} does not exist")
+        return
+    _send(shard, operation, cursor, [Parcel(message) for message in messages], target)
+
+
+def _reprioritize(shard: Shard, operation: Operation, cursor: Cursor, messages: list[Message]) -> None:
+    index = operation.priority + (0 if cursor.stored else VOLATILE)
+    if index == cursor.index:
+        operation.skipped += len(messages)
+        return
+    taken = [take_out(shard, cursor, message) for message in messages]
+    place_all(shard, cursor, [Parcel(message) for message in taken], cursor.subscription.destination, index, moved=True)
+    settle_all(shard, cursor, taken, Outcome.MOVED)
+    operation.done += len(taken)
+
+
+def _send(shard: Shard, operation: Operation, cursor: Cursor, parcels: list[Parcel], target: Destination) -> None:
+    """To another destination; those for which there is no room stay."""
+    accepted: list[Parcel] = []
+    for parcel in parcels:
+        why = f"nobody subscribes to {target.address}" if target.is_topic and not is_wanted(shard, target, parcel.message) else ""
+        if why := why or why_no_room(shard, target, parcel.message.size):
+            fail(operation, 1, why)
+        else:
+            accepted.append(parcel)
+    if not accepted:
+        return
+    moved = operation.verb != COPY
+    if moved:
+        for parcel in accepted:
+            parcel.message = take_out(shard, cursor, parcel.message)
+    if target.is_topic:
+        publish_all(shard, cursor, accepted, target, moved=moved)
+    else:
+        place_all(shard, cursor, accepted, target, cursor.index, moved=moved)
+    if moved:
+        settle_all(shard, cursor, [parcel.message for parcel in accepted], Outcome.MOVED)
+    operation.done += len(accepted)
+
+
+# -- back to where it died ----------------------------------------------------------------------------------------------------------------
+def _retry(shard: Shard, operation: Operation, cursor: Cursor, messages: list[Message]) -> None:
+    """Each to the destination where it died, as it was before: what the broker added is taken away, so that it may die again."""
+    by_origin: dict[str, list[tuple[Message, Mapping[str, object]]]] = {}
+    for message in messages:
+        annotations = message.header.annotations
+        added = read_annotations(annotations) if REASON in annotations else {}
+        origin = added.get(ORIGIN)
+        if not isinstance(origin, str):
+            fail(operation, 1, "a message that has not died has nowhere to go back to")
+        elif added.get(TRUNCATED):
+            fail(operation, 1, "the body of a message was discarded when it died")
+        else:
+            by_origin.setdefault(origin, []).append((message, added))
+    for address, dead in by_origin.items():
+        target, why = _origin(shard, cursor, address)
+        if target is None:
+            fail(operation, len(dead), why)
+        else:
+            _send(shard, operation, cursor, [_revived(shard, target, *each) for each in dead], target)
+
+
+def _origin(shard: Shard, cursor: Cursor, address: str) -> tuple[Destination | None, str]:
+    """Made if clients' use would make it. Else why not."""
+    address = target_of(shard, address)
+    if not is_valid(address) or is_temporary(address) or is_reserved(address):
+        return None, f"nothing goes back to {address}"
+    known = shard.destinations.get(address)
+    if known is cursor.subscription.destination:
+        return None, f"{address} is where it is"
+    if known is not None:
+        return known, ""
+    full = len(shard.destinations) >= shard.limits.destinations_max or why_no_members(shard, address) is not None
+    if full or not shard.limits.auto_create:
+        return None, f"{address} does not exist"
+    return create(shard, address, settings_for(shard, address), automatic=True), ""
+
+
+def _revived(shard: Shard, target: Destination, message: Message, added: Mapping[str, object]) -> Parcel:
+    """Its time to live is what it was, if that has not passed; else it has what the destination says."""
+    before = added.get(EXPIRATION)
+    expiration = before if isinstance(before, int) and before > shard.now else 0
+    settings = target.settings
+    if not expiration and settings.time_to_live_ms != UNLIMITED:
+        expiration = shard.now + settings.time_to_live_ms
+    if settings.time_to_live_max_ms != UNLIMITED:
+        latest = shard.now + settings.time_to_live_max_ms
+        expiration = min(expiration or latest, latest)
+    kept = {name: value for name, value in added.items() if name not in ADDED}
+    return Parcel(message, expiration, json.dumps(kept, ensure_ascii=False, separators=(",", ":")) if kept else "")
+
+
+_VERBS: dict[str, Callable[[Shard, Operation, Cursor, list[Message]], None]] = {
+    COPY: _move,
+    MOVE: _move,
+    RETRY: _retry,
+    DELETE: _discard,
+    PURGE: _discard,
+    EXPIRE: _expire,
+    REPRIORITIZE: _reprioritize,
+}

@@ -1,0 +1,67 @@
+"""Operations on many messages, newest first, by keyset pages; each query goes by the primary key."""
+
+import json
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from console.permissions import EVERYTHING, Sight
+
+from .rows import rows
+
+PAGE_ROWS = 100
+STATES = ("waiting", "running", "done", "cancelled", "failed")
+
+_OPERATIONS = """
+    SELECT operation AS number, verb, address, arguments::text AS arguments, requested_by, state, looked_at, done, skipped, failed, total, error,
+           CASE WHEN started_at > 0 THEN to_timestamp(started_at / 1000.0) END AS started_at, to_timestamp(ended_at / 1000.0) AS ended_at
+      FROM surety.operation WHERE shard = 0"""
+
+
+@dataclass(slots=True, frozen=True)
+class Operation:
+    number: int
+    verb: str
+    address: str
+    arguments: dict[str, Any]
+    requested_by: str
+    state: str
+    looked_at: int
+    done: int
+    skipped: int
+    failed: int
+    total: int | None
+    """How many it may come to; None: nobody knows."""
+    error: str
+    started_at: datetime | None
+    ended_at: datetime | None
+
+    @property
+    def destination(self) -> str | None:
+        return self.arguments.get("destination")
+
+    @property
+    def dry_run(self) -> bool:
+        return bool(self.arguments.get("dry_run"))
+
+
+def page(before: int = 0, limit: int = PAGE_ROWS, *, open_only: bool = False, within: Sight = EVERYTHING) -> tuple[list[Operation], str]:
+    """At most `limit` with lower numbers than `before` (0: the newest), of destinations that may be seen; and the key of the next page, empty if this is
+    the last. `open_only`: those that wait or run. One query."""
+    seen, parameters = within.condition()
+    unended = "AND ended_at IS NULL" if open_only else ""
+    found = rows(
+        f"{_OPERATIONS} AND (%(before)s = 0 OR operation < %(before)s) AND {seen} {unended} ORDER BY operation DESC LIMIT %(limit)s",
+        {"before": before, "limit": limit + 1, **parameters},
+    )
+    shown = [_made(row) for row in found[:limit]]
+    return shown, str(shown[-1].number) if len(found) > limit else ""
+
+
+def by_number(number: int, within: Sight = EVERYTHING) -> Operation | None:
+    found = rows(f"{_OPERATIONS} AND operation = %(number)s", {"number": number})
+    return _made(found[0]) if found and within.shows(found[0]["address"]) else None
+
+
+def _made(row: dict[str, Any]) -> Operation:
+    return Operation(**{**row, "arguments": json.loads(row["arguments"])})

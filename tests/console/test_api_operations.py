@@ -1,0 +1,158 @@
+"""Operations on many messages by the REST API."""
+
+from __future__ import annotations
+
+import pytest
+from django.test import override_settings
+
+from broker_core.control import OPERATION_VERBS
+from console.models import Grant
+from console.services import operations as service
+from tests.console import facts
+from tests.console.api import bearer, call, person, problem, token
+from tests.console.engine_node import EngineNode
+
+
+@pytest.fixture
+def node(database):
+    with EngineNode(database, {"queue/orders": 5, "queue/other": 1}) as node:
+        yield node
+
+
+def number_of(operator, address: str) -> int:
+    (found,) = call(operator, "GET", f"destinations?address={address}").document["items"]
+    return found["number"]
+
+
+@pytest.mark.parametrize(
+    ("body", "named"),
+    [
+        ({}, "verb"),
+        ({"verb": "shovel"}, "verb"),
+        ({"verb": "move"}, "destination"),
+        ({"verb": "delete", "destination": "queue/other"}, "destination"),
+        ({"verb": "move", "destination": "nowhere"}, "destination"),
+        ({"verb": "delete", "messages": []}, "messages"),
+        ({"verb": "delete", "messages": ["4"]}, "messages"),
+        ({"verb": "delete", "messages": ["20-1"]}, "messages"),
+        ({"verb": "delete", "limit": 0}, "limit"),
+        ({"verb": "delete", "filter": {"colour": "red"}}, "colour"),
+        ({"verb": "delete", "filter": {"selector": "colour ="}}, "selector"),
+        ({"verb": "delete", "filter": {"json_path": "a"}}, "json_path"),
+        ({"verb": "reprioritize"}, "priority"),
+        ({"verb": "delete", "dry_run": True}, "dry_run"),
+    ],
+)
+def test_what_cannot_be_is_a_problem_that_names_it(database, operator, body, named):
+    facts.destination(database, 1, "queue/orders")
+    assert named in problem(call(operator, "POST", "destinations/1/operations", body), 400, "invalid").lower()
+    assert facts.rows(database, "SELECT * FROM surety.control_request") == []
+
+
+def test_an_operation_is_begun_and_found_again(node, database, operator):
+    number = number_of(operator, "queue/orders")
+    body = {"verb": "move", "destination": "queue/other", "messages": ["4-1", "4-3"], "limit": 7, "filter": {"age_min_ms": 0}}
+    response = call(operator, "POST", f"destinations/{number}/operations", body)
+    assert response.status_code == 201, response.document
+    shown = response.document
+    assert (shown["verb"], shown["address"], shown["total"], shown["requested_by"]) == ("move", "queue/orders", 2, "olga")
+    assert shown["arguments"]["messages"] == [[4, 1], [4, 3]]
+    assert response["Location"] == f"/api/v1/operations/{shown['number']}"
+    assert call(operator, "GET", f"operations/{shown['number']}").document == shown
+    assert [each["number"] for each in call(operator, "GET", "operations?open=true").document["items"]] == [shown["number"]]
+
+
+def test_the_nodes_refusal_is_a_problem(node, operator):
+    number = number_of(operator, "queue/orders")
+    detail = problem(call(operator, "POST", f"destinations/{number}/operations", {"verb": "move", "destination": "queue/nowhere"}), 409, "refused")
+    assert "queue/nowhere" in detail
+
+
+def test_one_key_begins_one_operation(node, database, operator):
+    number = number_of(operator, "queue/orders")
+    first, second = (call(operator, "POST", f"destinations/{number}/operations", {"verb": "delete"}, Idempotency_Key="k") for _ in range(2))
+    assert first.document == second.document
+    assert facts.rows(database, "SELECT count(*) FROM surety.operation") == [(1,)]
+
+
+def test_one_that_runs_is_cancelled(node, database, operator):
+    number = number_of(operator, "queue/orders")
+    operation = call(operator, "POST", f"destinations/{number}/operations", {"verb": "delete"}).document["number"]
+    assert call(operator, "POST", f"operations/{operation}/cancel").status_code == 200
+    shown = call(operator, "GET", f"operations/{operation}").document
+    assert shown["state"] == "cancelled" and shown["ended_at"] is not None
+    assert call(operator, "GET", "operations?open=true").document["items"] == []
+    assert "no operation" in problem(call(operator, "POST", f"operations/{operation}/cancel"), 409, "refused")
+
+
+def test_what_became_of_it_is_in_the_audit(node, database, operator):
+    number = number_of(operator, "queue/orders")
+    operation = call(operator, "POST", f"destinations/{number}/operations", {"verb": "delete"}).document["number"]
+    call(operator, "POST", f"operations/{operation}/cancel")
+    told = facts.rows(database, "SELECT who, what, address, request, result ->> 'done' FROM surety.audit ORDER BY entry")
+    assert ("olga", "operate", "queue/orders", operation, None) in told
+    assert ("olga", "delete cancelled", "queue/orders", operation, "0") in told
+
+
+def test_operations_are_pages_newest_first(database, operator):
+    for number in range(1, 6):
+        facts.execute(
+            database,
+            "INSERT INTO surety.operation VALUES (0, %s, 'delete', 'queue/orders', '{}', 'olga', 'done', 0, 0, 0, 0, NULL, '{}', 0, 5, '')", [number]
+        )  # fmt: skip
+    first = call(operator, "GET", "operations?limit=3").document
+    assert [each["number"] for each in first["items"]] == [5, 4, 3]
+    assert [each["number"] for each in call(operator, "GET", f"operations?limit=3&after={first['next']}").document["items"]] == [2, 1]
+    assert first["items"][0]["started_at"] is None
+
+
+# -- rights ---------------------------------------------------------------------------------------------------------------------------
+NEEDS = [
+    ({"verb": "delete"}, {"delete"}),
+    ({"verb": "expire"}, {"delete"}),
+    ({"verb": "purge"}, {"purge"}),
+    ({"verb": "reprioritize", "priority": 3}, {"move"}),
+    ({"verb": "move", "destination": "queue/other"}, {"move", "send"}),
+    ({"verb": "copy", "destination": "queue/other"}, {"move", "send"}),
+    ({"verb": "retry", "filter": {"origin": "queue/other"}}, {"move", "send", "browse_headers"}),
+    ({"verb": "delete", "filter": {"age_min_ms": 5}}, {"delete", "browse_headers"}),
+    ({"verb": "delete", "filter": {"text": "secret"}}, {"delete", "browse_bodies"}),
+]
+
+
+@pytest.mark.parametrize(("body", "needs"), NEEDS)
+@override_settings(CONTROL_WAIT_SECONDS=0)
+def test_each_right_that_it_needs_is_asked_for(database, body, needs):
+    facts.destination(database, 1, "queue/orders")
+    for missing in (None, *sorted(needs)):
+        user = person(f"without.{missing}", role="restricted")
+        for pattern in ("queue/orders", "queue/other"):
+            Grant.objects.create(user=user, pattern=pattern, verbs=sorted({"metrics", *needs} - {missing}))
+        response = call(bearer(token(user)), "POST", "destinations/1/operations", body)
+        assert response.status_code == (202 if missing is None else 403), (missing, response.document)
+
+
+@override_settings(CONTROL_WAIT_SECONDS=0)
+def test_a_retry_that_may_go_anywhere_needs_the_right_to_send_anywhere(database):
+    facts.destination(database, 1, "queue/mq.sys.dmq")
+    user = person("rita", role="restricted")
+    rita = bearer(token(user))
+    Grant.objects.create(user=user, pattern="queue/mq.sys.dmq", verbs=["metrics", "move", "send"])
+    assert call(rita, "POST", "destinations/1/operations", {"verb": "retry"}).status_code == 403
+    Grant.objects.create(user=user, pattern=">", verbs=["send"])
+    assert call(rita, "POST", "destinations/1/operations", {"verb": "retry"}).status_code == 202
+
+
+def test_operations_on_destinations_that_one_does_not_see_are_not_shown(database):
+    facts.one_of_each(database)
+    user = person("rita", role="restricted")
+    rita = bearer(token(user))
+    assert call(rita, "GET", "operations/1").status_code == 404
+    assert call(rita, "POST", "operations/1/cancel").status_code == 404
+    Grant.objects.create(user=user, pattern="queue/orders", verbs=["metrics"])
+    assert call(rita, "GET", "operations/1").status_code == 200
+    assert call(rita, "POST", "operations/1/cancel").status_code == 403
+
+
+def test_every_verb_has_its_right():
+    assert set(service.RIGHTS) == set(OPERATION_VERBS)
