@@ -28,9 +28,9 @@ export class Rhea {
     return opened;
   }
 
-  // The connection was lost, and made again.
-  async comes_back() {
-    await happens(this.#connection, "connection_open");
+  // The connection was lost, and made again, however long that takes.
+  comes_back() {
+    return new Promise((resolve) => { this.#connection.once("connection_open", resolve); });
   }
 
   async close() {
