@@ -164,8 +164,8 @@ def _of_members(shard: Shard, subscription: WildcardSubscription) -> Cursor | No
         member = next(iter(supplied))
         cursor = None
         if not member.destination.state & Direction.CONSUMERS:
-            if shard.keeping:
-                refill(shard, member)
+            if shard.keeping and refill(shard, member):
+                subscription.look_at(member)
             cursor = _foremost(shard, member)
         if cursor is not None:
             supplied.move_to_end(member)
@@ -192,8 +192,17 @@ def settle_presettled(shard: Shard) -> None:
 
 def drain(shard: Shard, link: Link) -> None:
     """The peer wants to know when nothing more can come: its remaining credit lapses (AMQP 2.6.7)."""
-    source = link.source
-    waits = link.subscription.owners is None and _first_of(source)(shard, source) is not None  # of groups it has been dealt all that is for it
-    if link.credit == 0 or not is_eligible(link) or not (waits or source.is_reading):
+    if link.credit == 0 or not is_eligible(link) or not _may_receive(shard, link):
         link.credit, link.drain = 0, False
         shard.batch.outputs.append(Drained(link.peer.number, link.number))
+
+
+def _may_receive(shard: Shard, link: Link) -> bool:
+    """Something may come without another word of the peer's, or of an operator's."""
+    source, limits = link.source, shard.limits
+    if not link.presettled and (link.octets >= limits.link_octets or len(link.unsettled) >= limits.link_unsettled):
+        return False
+    if link.subscription.destination.state & Direction.CONSUMERS:
+        return False
+    waits = link.subscription.owners is None and _first_of(source)(shard, source) is not None  # of groups it has been dealt all that is for it
+    return waits or source.is_reading

@@ -36,6 +36,32 @@ def test_credit_that_is_less_than_what_is_on_its_way_is_none() -> None:
     assert b.bodies(b.flush()) == ["d"]
 
 
+@pytest.mark.parametrize("bound", [{"link_octets": 10}, {"link_unsettled": 1}], ids=["octets", "deliveries"])
+@pytest.mark.parametrize("address", [QUEUE, "topic/p.*"])
+def test_a_consumer_that_holds_all_it_may_is_drained(bound: dict[str, int], address: str) -> None:
+    b = Bench(**bound)
+    b.attach(address=address, credit=0, replenish=False)
+    b.send("a", "b", address=QUEUE if address == QUEUE else "topic/p.a")
+    b.apply(c.Grant(1, 5))
+    assert b.bodies(b.flush()) == ["a"]
+    b.apply(c.Grant(1, 4, drain=True))
+    assert b.flush() == [Drained(1, 1)], "nothing comes before it settles something"
+    b.apply(c.Grant(1, 1))
+    assert b.bodies(b.settle(1)) == ["b"]
+
+
+def test_a_consumer_of_a_queue_that_is_paused_is_drained() -> None:
+    b = Bench()
+    b.send("a")
+    b.control("pause", QUEUE, direction="CONSUMERS")
+    b.attach(credit=0, replenish=False)
+    b.apply(c.Grant(1, 5, drain=True))
+    assert b.flush() == [Drained(1, 1)]
+    b.control("resume", QUEUE)
+    b.apply(c.Grant(1, 1))
+    assert b.bodies(b.flush()) == ["a"]
+
+
 @pytest.mark.parametrize("level", LEVELS)
 def test_a_browser_is_shown_as_much_as_it_has_credit_for(level: Reliability) -> None:
     b = Bench(page_rows=4, window_rows=4)
