@@ -39,7 +39,7 @@ style: $(TESTS) ## ruff and mypy
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 
-simulate: $(TESTS) ## seeded histories of engine, STOMP and a faulty store (SEEDS=2000)
+simulate: $(TESTS) ## seeded histories of engine, STOMP, AMQP and a faulty store (SEEDS=2000)
 	$(BIN)/python -m tests.simulation --seeds $(SEEDS)
 
 torture: $(TESTS) ## kill node and database under load, again and again; nothing confirmed may be lost

@@ -81,6 +81,10 @@ class Known:
     confirmed_at: int = 0
     by_sql: bool = False
     """Sent by a session of the database, to which nobody can say no."""
+    refused: str = ""
+    """Why it can never come: its sender was told that it was refused, or has not sent all of it."""
+    may_return: set[str] = field(default_factory=set)
+    """Addresses where it may have been on its way to somebody who left and has not seen it: it may come later than its turn, without the flag."""
     unkept: bool = False
     """It wishes to be discarded when it dies."""
     dead_of: str = ""
@@ -124,6 +128,8 @@ class Subscription:
     """Of an ordinary topic: which of its subscriptions."""
     open: bool = True
     outstanding: dict[str, Known] = field(default_factory=dict)
+    unflagged: set[str] = field(default_factory=set)
+    """Of what came, that which came without the flag when it came last."""
     orders: dict[tuple[object, ...], int] = field(default_factory=dict)
 
     @property
@@ -145,7 +151,7 @@ class Auditor:
         self.drops = changing or (settings.bounds_depth and not self.removes)
         """Non-persistent messages without a receipt, where a destination is full."""
         self._maximum = settings.redelivery_max
-        self._counts = counts
+        self._counts = self.counts = counts
         self.known: dict[str, Known] = {}
         self._holders: dict[tuple[str, str], Subscription] = {}
         self.transactions = Transactions(self._require, DEAD, transaction_ms - CLOCK_LAG_MS, counts, self._confirm)
@@ -164,6 +170,11 @@ class Auditor:
         if message.address in self._over:
             message.excused = "whoever waited for it was gone"
 
+    def refused(self, message: Known, why: str) -> None:
+        """Its sender knows that it was not sent."""
+        self._require(not message.seen, f"{message.uid} has come, and {why}")
+        message.refused = why
+
     def confirmed(self, uid: str) -> None:
         self._confirm(self.known[uid])
 
@@ -172,11 +183,15 @@ class Auditor:
         message.confirmed_at = message.confirmed_at or self.interests.moment()
 
     # -- receiving ------------------------------------------------------------------------------------------------------------------------
-    def delivered(self, at: Subscription, uid: str, body: bytes, redelivered: bool, headers: dict[str, str], now: int) -> Known:
+    def delivered(
+        self, at: Subscription, uid: str, body: bytes, redelivered: bool, headers: dict[str, str], now: int, count: int | None = None
+    ) -> Known:  # fmt: skip
+        """`count`: of deliveries before that have failed, where its consumer is told."""
         message = self.known.get(uid)
         if message is None:
             raise Broken(f"{uid} was delivered from {at.address} and never sent")
         self._require(body == message.body, f"{uid} came with another body than it was sent with")
+        self._require(not message.refused, f"{uid} came from {at.address}, and {message.refused}")
         dead = at.address == DEAD
         if dead:
             message = self._copy_of(message, headers)
@@ -197,11 +212,17 @@ class Auditor:
             self.transactions.dies(message, now)
         if not message.excused:
             self._check_history(message, at, redelivered, headers, now)
+            if count is not None and not dead:
+                self._check_count(message, count)
+        came_before = at.place in message.seen | message.may_return
         message.seen.add(at.place)
         message.acked.discard(at.place)
         if not redelivered:
             message.first_seen.add(at.place)
-        if not (redelivered or dead or message.is_held):
+            at.unflagged.add(uid)
+        else:
+            at.unflagged.discard(uid)
+        if not (redelivered or dead or came_before or message.is_held):
             self._check_order(message, at)
         self._hold(message, at)
         return message
@@ -239,6 +260,12 @@ class Auditor:
         self._require(address not in message.rejection_confirmed, f"{uid} came back to {address}, its rejection was confirmed")
         self._require(DEAD not in message.seen or bool(message.owed), f"{uid} came from {address} after it had died")
         self._require(message.nacks_confirmed <= self._maximum, f"{uid} failed {message.nacks_confirmed} times and came again from {address}")
+
+    def _check_count(self, message: Known, count: int) -> None:
+        """Failures, at least one if it may have been seen (R9). Those of a topic's message belong to any of its subscriptions."""
+        least = 0 if message.owed else message.nacks_confirmed
+        self._require(least <= count, f"{message.uid} came with delivery-count {count}, it has failed {message.nacks_confirmed} times")
+        self._require(count <= max(message.nacks, 1), f"{message.uid} came with delivery-count {count}, it was refused {message.nacks} times")
 
     def _check_dead(self, message: Known, headers: dict[str, str], now: int) -> None:
         uid, reason = message.uid, headers.get(REASON)
@@ -316,6 +343,19 @@ class Auditor:
                 message.ack_confirmed.add(at.place)
             elif at.address != DEAD:
                 message.nacks_confirmed += 1
+
+    def releases(self, at: Subscription, messages: Iterable[Known]) -> None:
+        """Its consumer says that nobody has looked at it: it comes back as if it had never left."""
+        for message in messages:
+            at.outstanding.pop(message.uid, None)
+            if message.uid in at.unflagged:
+                message.first_seen.discard(at.place)
+
+    def returns_unseen(self, at: Subscription) -> None:
+        """The consumer goes, and what is on its way to it has not been looked at."""
+        for message in self.known.values():
+            if at.place in message.places or at.interest is not None:
+                message.may_return.add(at.place)
 
     # -- what takes promises away ---------------------------------------------------------------------------------------------------------
     def excuse(self, why: str, *, address: str | None = None, below: int = ASSURED + 1) -> None:

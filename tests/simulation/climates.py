@@ -98,6 +98,10 @@ class Climate:
     """Clients of the queues between which operators move messages."""
     slow_in: int = 20
     """Reads of which one takes long."""
+    amqp: float = 0.0
+    """Of clients those that speak AMQP, and not STOMP."""
+    released: float = 0.1
+    """Of what these do not keep: given back, as nobody has looked at it."""
     faults: int = 1
     """How many times as many faults of the store as in the first climate. Each ends a node, and what it had lost from memory is read again: where there
     are few, nothing mends what goes wrong in memory."""
@@ -252,7 +256,27 @@ OPERATED = Climate(
     keepers=3,
     kills=0.09,
 )
-NAMES = {climate.name: climate for climate in (*CLIMATES, *LIMITED, CROWDED, OPERATED)}
+SPOKEN = (
+    Climate(
+        "amqp",
+        replace(LIMITS, memory_octets=20_000, page_rows=8, page_octets=4000),
+        sends_to=(*QUEUES, TOPIC, *TOPICS),
+        transactions=0.12,
+        looks=0.08,
+        leaves=0.05,
+        refused=12,
+        confirmed=0.7,
+        subscribers=2,
+        kills=0.02,
+        amqp=0.75,
+    ),
+)
+"""Where most clients speak AMQP."""
+
+
+NAMES = {climate.name: climate for climate in (*CLIMATES, *LIMITED, CROWDED, OPERATED, *SPOKEN)}
+AMQP_SHARE = 0.4
+"""Of clients, in those histories of any climate in which some speak AMQP: one of six."""
 
 
 def climate_of(seed: int, name: str = "") -> Climate:
@@ -263,6 +287,7 @@ def climate_of(seed: int, name: str = "") -> Climate:
         return CROWDED
     if seed % 11 == 9:
         return OPERATED
-    if seed % 7 == 5:
-        return LIMITED[seed // 7 % len(LIMITED)]
-    return CLIMATES[seed % len(CLIMATES)]
+    if seed % 13 == 9:
+        return SPOKEN[seed // 13 % len(SPOKEN)]
+    own = LIMITED[seed // 7 % len(LIMITED)] if seed % 7 == 5 else CLIMATES[seed % len(CLIMATES)]
+    return replace(own, amqp=AMQP_SHARE) if seed % 7 == 6 or seed % 21 == 19 else own

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass
 
+from broker_core.conversion import decode
 from broker_core.engine.message import Message
-from broker_core.stomp.mapping import decode
 
 from .audit import CLOSED, Broken
 from .session import GROUPED, SELECTORS
@@ -70,7 +70,7 @@ class Groups:
         octets = message.header.octets
         if octets not in self._seen:
             headers = decode(message.header)
-            self._seen[octets] = Seen(headers.get("JMSXGroupID", ""), headers.get("colour", ""), message.header.priority)
+            self._seen[octets] = Seen(str(headers.get("JMSXGroupID", "")), str(headers.get("colour", "")), message.header.priority)
         return self._seen[octets]
 
     def _receive(self, consumer: Consumer, seen: Seen) -> None:

@@ -46,6 +46,7 @@ class Looks:
         message = self._auditor.known.get(uid)
         if message is None:
             raise Broken(f"{uid} was shown in {look.address} and never sent")
+        self._require(not message.refused, f"{uid} was shown in {look.address}, and {message.refused}")
         self._require(body == message.body, f"{uid} was shown with another body than it was sent with")
         copy = f"{uid}, removed" if message.owed and headers.get(REASON) in REMOVED else uid
         self._require(copy not in look.shown, f"{copy} was shown to {look.name} twice")

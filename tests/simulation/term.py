@@ -24,12 +24,15 @@ from broker_core.server.listening import Node
 from broker_core.server.metrics import Metrics
 from broker_core.server.space import Space
 from broker_core.engine.levels import UNMAPPED, LevelMapping
+from broker_core.amqp.limits import Limits as AmqpLimits
 from broker_core.stomp.limits import Limits as StompLimits
 from broker_core.conversion import decode
 
+from .amqp_speech import FRAME_OCTETS
 from .bodies import Bodies
 from .slow_store import SlowStore
 from .turns import Turns
+from .unused import Unused
 from .wire import Wire
 
 REPORT_SECONDS = 0.010
@@ -40,6 +43,11 @@ CHECK_EVERY = 5
 """Flushes between two checks of the invariants."""
 
 STOMP_LIMITS = StompLimits(large_body_octets=1024, part_octets_max=512, unconfirmed_max=12, unconfirmed_octets_max=6000, sections_max=8)
+
+AMQP_LIMITS = AmqpLimits(
+    frame_octets_max=FRAME_OCTETS, large_body_octets=1024, part_octets_max=512, large_bodies_max=2, section_octets_max=1500, credit=9, credit_octets=4000,
+    unconfirmed_max=12, unconfirmed_octets_max=6000, subscriber_unconfirmed_factor=2, waiting_octets_max=1500,
+)  # fmt: skip
 
 
 @contextmanager
@@ -67,7 +75,7 @@ def quiet() -> Iterator[None]:
 class Watched(Engine):
     """Counts, and checks its invariants after flushes."""
 
-    __slots__ = ("bodies", "counts", "dropped", "flushes", "gone", "host", "log", "turns")
+    __slots__ = ("bodies", "counts", "dropped", "flushes", "gone", "host", "log", "turns", "unused")
 
     def __init__(self, engine: Engine, counts: Counter[str], log: Callable[[object], None]) -> None:
         super().__init__(engine.shard)
@@ -75,12 +83,14 @@ class Watched(Engine):
         self.host: Host | None = None
         self.bodies = Bodies()
         self.turns = Turns(counts, engine.shard.limits.settings.max_active_consumers)
+        self.unused = Unused(counts)
         self.gone = self.dropped = 0
 
     def apply(self, command: Command, now: int) -> None:
         self.counts["commands"] += 1
         self.bodies.sees(command)
         self.turns.sees(command)
+        self.unused.sees(self.shard, command)
         super().apply(command, now)
 
     def flush(self, now: int, *, report: bool = False, space_low: bool = False) -> Effects:
@@ -88,6 +98,7 @@ class Watched(Engine):
         self.flushes += 1
         self.bodies.check(self.shard, effects.discarded)
         self.turns.check(effects.outputs)
+        self.unused.check(self.shard, effects.outputs)
         self._count()
         if self.flushes % CHECK_EVERY == 0:
             check(self)
@@ -185,7 +196,7 @@ class Term:
         accounts: Any = _Everybody()
         config = dataclasses.replace(BrokerConfig(), unconfirmed_octets_max=4096)
         self.node = Node(config, self.host, store, clock, accounts, metrics, "simulated", found.instance, found.epoch)
-        self.node.stomp_limits = STOMP_LIMITS
+        self.node.stomp_limits, self.node.amqp_limits = STOMP_LIMITS, AMQP_LIMITS
         self.log(("recovered", found.epoch, self.engine.shard.commit_number, self.engine.shard.sequence))
 
     async def _publish(self, _effects: Effects) -> None:

@@ -10,11 +10,13 @@ from pathlib import Path
 import pytest
 
 from tests.simulation.__main__ import missing
-from tests.simulation.climates import CLIMATES
+from tests.simulation.climates import CLIMATES, LIMITED, SPOKEN, climate_of
 from tests.simulation.world import COMMANDS, MUST_HAPPEN, SEEDS_FOR_ALL, run_seed
 
 REPOSITORY = Path(__file__).resolve().parents[2]
-SEEDS = 108
+SEEDS = 96
+IN_AMQP = 22
+"""A seed whose climate is AMQP's."""
 
 
 def play(*arguments: str) -> subprocess.CompletedProcess[str]:
@@ -39,7 +41,7 @@ def test_a_few_histories_are_not_asked_for_everything_and_say_so() -> None:
     assert "is not looked at" in play("--seeds", "1").stdout
 
 
-@pytest.mark.parametrize("seed", range(len(CLIMATES)), ids=lambda seed: CLIMATES[seed].name)
+@pytest.mark.parametrize("seed", [*range(len(CLIMATES)), IN_AMQP], ids=lambda seed: climate_of(seed).name)
 def test_the_same_seed_tells_the_same_history(seed: int) -> None:
     first, events = run_seed(seed, keep_events=True)
     again, told_again = run_seed(seed, keep_events=True)
@@ -48,6 +50,12 @@ def test_the_same_seed_tells_the_same_history(seed: int) -> None:
     assert events == told_again
     assert first.counts["commands"] >= COMMANDS
     assert first.counts["commits"] / first.counts["checkpoints"] < 6
+
+
+def test_some_speak_amqp_in_histories_of_other_climates_too() -> None:
+    assert climate_of(IN_AMQP) is SPOKEN[0]
+    mixed = {climate_of(seed).name for seed in range(400) if 0 < climate_of(seed).amqp < SPOKEN[0].amqp}
+    assert mixed >= {climate.name for climate in (*CLIMATES, *LIMITED)}
 
 
 def test_another_seed_tells_another_history_of_the_same_climate() -> None:

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from .audit import Known, Subscription
 
-ACK, NACK, REJECT = "ACK", "NACK", "REJECT"
+ACK, NACK, REJECT, RELEASE = "ACK", "NACK", "REJECT", "RELEASE"
+"""The last: nobody has looked at it. AMQP alone says that."""
 FOR_EVER = 300_000
 """Longer than a history."""
 Place = tuple[str, str]
@@ -30,7 +31,7 @@ class Transaction:
     """From then on the broker may roll it back."""
     sent: list[Known] = field(default_factory=list)
     settled: list[tuple[Subscription, list[Known], str]] = field(default_factory=list)
-    """And how: ACK, NACK or REJECT."""
+    """And how."""
     ended: str = ""
     """COMMIT or ABORT, once it is said."""
     is_over: bool = False
@@ -149,6 +150,8 @@ class Transactions:
                     message.nacks -= not dead
                 elif how == REJECT:
                     message.rejection_confirmed.add(at.place)
+                elif how == RELEASE:
+                    message.nacks -= not dead
                 else:
                     message.nacks_confirmed += not dead
 
@@ -190,7 +193,7 @@ class Transactions:
         transaction, how = held
         if not transaction.ended:
             self._require(now is None or now >= transaction.lasts_until, f"{message.uid} came from {place}, an open transaction has it")
-        elif how == NACK:
+        elif how in (NACK, RELEASE):
             return
         transaction.again.add((place, message.uid))
         if now is not None and transaction.ended:

@@ -7,6 +7,7 @@ from collections import deque
 from random import Random
 from typing import Protocol
 
+from broker_core.server.amqp_peer import AmqpPeer
 from broker_core.server.listening import Node
 from broker_core.server.stomp_peer import StompPeer
 
@@ -57,10 +58,35 @@ class NumberedPeer(StompPeer):
         return self._streaming is not None or bool(self._outgoing)
 
 
+class NumberedAmqpPeer(AmqpPeer):
+    """The same of AMQP."""
+
+    def __init__(self, node: Node, reader: Reader) -> None:
+        super().__init__(node)
+        self._reader = reader
+
+    def _tell_lost(self) -> None:
+        super()._tell_lost()
+        self._reader.is_closing()
+
+    def __hash__(self) -> int:
+        return self._number
+
+    __eq__ = object.__eq__
+
+    @property
+    def is_streaming(self) -> bool:
+        """Deliveries wait for the window of their session, or for a large body."""
+        return self._streaming is not None or any(session.head is not None for session in self._connection._sessions.values())
+
+
 class Wire(asyncio.Transport):
     """The server's end; the client calls `say` and `cut`."""
 
-    def __init__(self, node: Node, reader: Reader, random: Random) -> None:
+    def __init__(
+        self, node: Node, reader: Reader, random: Random, kind: type[NumberedPeer | NumberedAmqpPeer] = NumberedPeer
+    ) -> None:  # fmt: skip
+        """`kind`: of the peer, by the protocol that its client speaks."""
         super().__init__()
         self._reader, self._random = reader, random
         self._loop = asyncio.get_running_loop()
@@ -70,7 +96,7 @@ class Wire(asyncio.Transport):
         self._paused = self._full = False
         self._closing = self.gone = False
         self._server_at = self._client_at = 0.0
-        self.peer = NumberedPeer(node, reader)
+        self.peer = kind(node, reader)
         self.peer.connection_made(self)
 
     # -- the client's end -----------------------------------------------------------------------------------------------------------------

@@ -15,6 +15,7 @@ from broker_core.engine.message import VOLATILE, StoredBody
 from broker_core.store import CommitLost
 from broker_core.store.memory import MemoryDatabase
 
+from .amqp_clients import AmqpClient, AmqpDrainer, AmqpSubscriber
 from .audit import HELD, RELIABLE, Auditor, Broken
 from .branches import Manager
 from .climates import climate_of
@@ -110,6 +111,12 @@ MUST_HAPPEN = (
     "operations cancelled",
     "operations that went on after a crash",
     "operations that skipped something",
+    "sent by AMQP",
+    "received by AMQP",
+    "came back unused",
+    "drained",
+    "transfers aborted",
+    "transactions declared",
 )
 
 
@@ -149,6 +156,7 @@ class World:
         """What accounts have done to others' subscriptions."""
         self._digest = hashlib.blake2b(digest_size=16)
         self._stores = self.random("stores")
+        self._protocols = self.random("protocols")
         self.events: list[object] | None = None
 
     def random(self, name: str) -> Random:
@@ -217,11 +225,15 @@ class World:
             self.auditor.excuse("volatile, and its node ended", below=RELIABLE)
             await asyncio.sleep(0.010)
 
+    def _either(self, stomp: type[Any], amqp: type[Any]) -> type[Any]:
+        """By the protocol that the client is to speak."""
+        return amqp if self.climate.amqp and self._protocols.random() < self.climate.amqp else stomp
+
     async def play(self) -> None:
         serving = asyncio.create_task(self._serve())
-        clients = [Founder(self, "f"), Stranger(self, "e"), *(Client(self, f"c{number}") for number in range(5))]
+        clients = [Founder(self, "f"), Stranger(self, "e"), *(self._either(Client, AmqpClient)(self, f"c{number}") for number in range(5))]
         clients += [Requester(self, "q1"), Requester(self, "q2"), Responder(self, "r")]
-        clients += [Subscriber(self, f"u{number}") for number in range(self.climate.subscribers)]
+        clients += [self._either(Subscriber, AmqpSubscriber)(self, f"u{number}") for number in range(self.climate.subscribers)]
         clients += [Outsider(self, f"o{number}") for number in range(2)]
         clients += [Repeater(self, f"n{number}") for number in range(self.climate.repeaters)]
         clients += [Keeper(self, f"k{number}") for number in range(self.climate.keepers)]
@@ -270,7 +282,7 @@ class World:
         """Faults are off: consumers take everything, of queues two that want a part each, then nothing may be left anywhere."""
         addresses = (*ADDRESSES, *HELD) if self.climate.keepers else ADDRESSES
         places = [(address, selector) for address in addresses for selector in (PARTS if address in QUEUES else ("",))]
-        drainers = [Drainer(self, f"d{number}", *place) for number, place in enumerate(places)]
+        drainers = [self._either(Drainer, AmqpDrainer)(self, f"d{number}", *place) for number, place in enumerate(places)]
         draining = [asyncio.create_task(drainer.run()) for drainer in drainers]
         await self._until(lambda: not self._what_remains(), [serving, *draining], DRAIN_SECONDS)
         for drainer in drainers:

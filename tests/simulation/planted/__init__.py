@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from tests.simulation import term
 from . import (
     aliases,
+    amqp,
     branches,
     browsers,
     consumers,
@@ -49,6 +50,7 @@ BUGS: tuple[Bug, ...] = (
     *memory.BUGS,
     *aliases.BUGS,
     *operations.BUGS,
+    *amqp.BUGS,
 )
 
 
