@@ -51,7 +51,7 @@ class Outgoing:
     @property
     def is_hungry(self) -> bool:
         """Octets must come from the store before it goes on."""
-        return self._left > 0 and self._at == len(self._data)
+        return self._left > 0 and self._at == len(self._data) and not self.is_dropped
 
     def supply(self, octets: bytes) -> None:
         """What comes next of the body."""
@@ -141,6 +141,7 @@ class Sender:
     def close(self, closed: bool, events: list[Any]) -> None:
         """The peer detaches it. A durable subscription goes on unless it is closed for good."""
         events += self._end(self.handle, closed)
+        self.session.pump()
 
     def lose(self, events: list[Any]) -> None:
         """It is gone without another word: with its session, or for a mistake of the peer's."""
@@ -152,6 +153,7 @@ class Sender:
         self._is_lost = self.closing = True
         connection = self.session.connection
         connection.commands += self._unpin(self.session.forget(self))
+        self.session.pump()
         if self._consumer.made:
             connection.commands.append(EndTemporary(connection.peer, self._consumer.made))
         self.session.end_link(self.handle, error)

@@ -285,6 +285,11 @@ class Session:
         waiting, out, most = self._waiting, self.connection.out, self.connection.payload_max
         while waiting and self._remote_window > 0:
             outgoing = waiting[0]
+            if outgoing.is_dropped:
+                self._write_abort(outgoing)
+                waiting.popleft()
+                self.waiting_octets -= outgoing.size
+                continue
             for payload, more in outgoing.payloads(most):
                 out.append(frame(self.channel, outgoing.transfer(more=more), payload))
                 self._next_outgoing_id = (self._next_outgoing_id + 1) % MODULUS
@@ -302,9 +307,10 @@ class Session:
         return any(outgoing.sender is sender for outgoing in self._waiting)
 
     def forget(self, sender: Sender) -> list[Outgoing]:
-        """The link is gone: what waits of it does not leave any more, but a delivery that has begun ends, aborted. What waited."""
+        """The link is gone: what waits of it does not leave any more, but a delivery that has begun ends, aborted if the peer's window has
+        room to say so, else with its link. What waited."""
         head = self.head
-        if head is not None and head.sender is sender and head.has_begun:
+        if head is not None and head.sender is sender and head.has_begun and self._remote_window > 0:
             self._write_abort(head)
         dropped = [outgoing for outgoing in self._waiting if outgoing.sender is sender]
         self.waiting_octets -= sum([outgoing.size for outgoing in dropped])
@@ -319,16 +325,14 @@ class Session:
     def abort(self, outgoing: Outgoing) -> None:
         """It began to leave and cannot end."""
         if self.head is outgoing:
-            self._waiting.popleft()
-            self.waiting_octets -= outgoing.size
             self.unsettled.pop(outgoing.delivery_id, None)
             outgoing.is_dropped = True
-            self._write_abort(outgoing)
             self.pump()
 
     def _write_abort(self, outgoing: Outgoing) -> None:
         self.connection.out.append(frame(self.channel, outgoing.abort()))
         self._next_outgoing_id = (self._next_outgoing_id + 1) % MODULUS
+        self._remote_window -= 1
 
     # -- outcomes -------------------------------------------------------------------------------------------------------------------
     def disposition(self, disposition: Disposition, events: list[Any]) -> None:
