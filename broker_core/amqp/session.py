@@ -147,7 +147,8 @@ class Session:
                 self.connection.again(self, late, self.connection.commands)
 
     def end_link(self, handle: int, error: Error) -> None:
-        """Detach it for a reason of our own. What the engine knows of it is the caller's matter."""
+        """Detach it for a reason of our own. What the engine knows of it is the caller's matter. What it has confirmed is told before."""
+        self.tell_accepted()
         self._free(handle)
         self._detached[handle] = None
         self.write(Detach(handle, True, error))

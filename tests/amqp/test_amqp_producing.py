@@ -262,6 +262,21 @@ def test_an_echo_tells_the_credit_that_there_is(client: Client) -> None:
     assert client.speaks(Flow(0, 100, 1, 100, echo=True))[0].handle is None
 
 
+def test_what_was_accepted_is_told_before_the_link_ends_for_what_was_refused(client: Client) -> None:
+    client.bench.control("create", "queue/closed")
+    client.bench.control("pause", "queue/closed", direction="PRODUCERS")
+    client.produces(None)
+    body = message()
+    transfers = [
+        frame(0, Transfer(1, 0, b"0", 0, False), written(properties=MessageProperties(to="orders"), body=body)),
+        frame(0, Transfer(1, 1, b"1", 0, True), written(properties=MessageProperties(to="closed"), body=body)),
+    ]
+    client.says(b"".join(transfers))
+    accepted, detached = [each for each in client.hears() if isinstance(each, Disposition | Detach)]
+    assert (accepted.first, accepted.state) == (0, ACCEPTED)
+    assert isinstance(detached, Detach) and detached.error is not None
+
+
 def test_too_much_that_is_not_confirmed_pauses_a_connection_that_only_sends() -> None:
     client = Client(limits=Limits(unconfirmed_max=2)).opens()
     client.produces()
