@@ -115,9 +115,11 @@ class Limits:
     """Rows an expiry sweep looks at in one read."""
     expiry_steps: int = 2_000
     """What one flush ends of them: neighbours that expire for one subscription are a step of about 4 us, so a flush is at most 10 ms longer."""
-    operation_rows: int = 200
+    operation_rows: int = 250
     """Messages that an operation of an operator's reads at a time, without their bodies."""
-    operation_effort: int = 4_000
-    """Microseconds, about, of the node and of the database, that one flush gives to operations: as long others wait for it."""
+    operation_effort: int = 8_000
+    """Microseconds, about, of the node and of the database, that a flush gives to operations when it has nothing else to do."""
+    operation_effort_beside: int = 2_000
+    """The same beside other traffic, which waits so much longer: 65 messages that are moved."""
     compact_below: float = 0.10
     """A closed segment with a smaller part of its rows unsettled is compacted (R5)."""

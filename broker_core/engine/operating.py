@@ -179,7 +179,7 @@ def _step(shard: Shard, operation: Operation) -> None:
     destination = cursor.subscription.destination
     if destination.fan_out is not None:  # it gives out what an operation would have taken
         return
-    effort = shard.limits.operation_effort
+    effort = _effort(shard)
     found: list[Message] = []
     knowing = Knowing(shard)
     while page.messages and effort > 0 and operation.done + len(found) < operation.limit:
@@ -209,6 +209,13 @@ def _step(shard: Shard, operation: Operation) -> None:
     elif not operation.is_dry or shard.now - operation.told_at >= DRY_TOLD_MS:
         operation.told_at = shard.now
         shard.operations.changed[operation.number] = operation
+
+
+def _effort(shard: Shard) -> int:
+    """What others do in this flush they shall not wait for long."""
+    limits, batch = shard.limits, shard.batch
+    busy = batch.messages or batch.settled or batch.outputs or batch.dirty
+    return min(limits.operation_effort, limits.operation_effort_beside) if busy else limits.operation_effort
 
 
 def _is_meant(operation: Operation, cursor: Cursor, message: Message) -> bool:

@@ -451,6 +451,18 @@ def test_operations_take_turns_and_few_run_at_a_time() -> None:
     assert bench.depth(OTHER) == 12
 
 
+def test_beside_other_traffic_its_steps_are_short() -> None:
+    bench = Bench(operation_rows=10, operation_effort=300, operation_effort_beside=61, slow=True)
+    bench.control("create", OTHER)
+    bench.send(*"abcdefghij")
+    number = bench.control("operate", QUEUE, verb="move", destination=OTHER)["operation"]
+    bench.read()
+    bench.send("x", address="queue/busy")
+    assert row(bench, number).done == 3
+    bench.flush()
+    assert row(bench, number).done == 10
+
+
 def test_without_disk_space_operations_wait(bench: Bench) -> None:
     bench.send(*"abc")
     bench.apply(c.Control(bench.database.request("operate"), "operate", QUEUE, {"verb": "move", "destination": OTHER}))
