@@ -50,6 +50,7 @@ class Transactions:
         answer = Attach(asked.name, asked.handle, RECEIVER, asked.snd_settle_mode, asked.rcv_settle_mode, asked.source)
         answer.target = Coordinator(tuple(each for each in CAPABILITIES if each == LOCAL or each in wanted))
         self.session.write(answer)
+        self._attach = Attach(asked.name, asked.handle, asked.role)  # what else was said is not kept
         self.session.write_flow(self.handle, self._count, self._credit)
 
     # -- the link -------------------------------------------------------------------------------------------------------------------

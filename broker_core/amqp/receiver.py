@@ -79,6 +79,7 @@ class Receiver:
         answer.max_message_size = connection.limits.body_octets_max
         answer.offered_capabilities = tuple([each for each in asked.desired_capabilities if each == "DELAYED_DELIVERY"])
         self.session.write(answer)
+        self._attach, self._target = Attach(asked.name, asked.handle, asked.role), Target()  # what else was said is not kept
         self._is_open = True
         self.replenish()
 

@@ -13,7 +13,9 @@ from broker_core.engine.message import StoredBody
 
 from .mapping import delivery
 from .per_message import WholeTransfers
-from .performatives import SENDER, Attach, Error, Flow, SenderSettleMode, Transfer
+from .performatives import (
+    SENDER, Accepted, Attach, DeliveryState, Error, Flow, Modified, Rejected, Released, SenderSettleMode, Source, Transfer,
+)  # fmt: skip
 from .tokens import Attached, Closed, Looked
 
 if TYPE_CHECKING:
@@ -78,6 +80,13 @@ class Outgoing:
         return Transfer(self.sender.handle, aborted=True)
 
 
+def _plain(outcome: object) -> DeliveryState | None:
+    """Without what it may carry along."""
+    if isinstance(outcome, Modified):
+        return Modified(outcome.delivery_failed, outcome.undeliverable_here)
+    return outcome.__class__() if isinstance(outcome, Accepted | Rejected | Released) else None
+
+
 class Sender:
     role = SENDER
 
@@ -87,7 +96,7 @@ class Sender:
         self.name = attach.name
         self.link = link
         """The engine's number; 0: it consumes nothing, its subscription was only looked for."""
-        self.default_outcome = attach.source.default_outcome if attach.source is not None else None
+        self.default_outcome = _plain(attach.source.default_outcome) if attach.source is not None else None
         self.presettled = consumer.presettled
         self._attach = attach
         self._consumer = consumer
@@ -123,6 +132,7 @@ class Sender:
         answer.unsettled = None if asked.unsettled is None else {}
         answer.initial_delivery_count, answer.offered_capabilities = 0, consumer.offered
         self.session.write(answer)
+        self._attach, consumer.source = Attach(asked.name, asked.handle, asked.role), Source()  # what else was said is not kept
         self._is_open = True
         if self._owes_flow and not self.closing:
             self._tell()

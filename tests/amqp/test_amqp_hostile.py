@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import random
+import tracemalloc
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -141,3 +144,25 @@ def test_outcomes_of_everything_said_again_and_again_cost_no_more_than_what_is_o
     client.says(said)
     assert client.bench.depth() == 20
     assert client.machine.effort < 10_000
+
+
+def test_what_an_attach_says_beside_what_it_needs_is_not_kept() -> None:
+    client = Client().opens()
+    much = {Symbol(f"p{number}"): [number] * 20 for number in range(200)}
+    source = Source("orders", filter={Symbol("odd"): Described(Symbol("odd"), [7] * 5_000)}, default_outcome=Modified(True, False, {Symbol("a"): [7] * 5_000}))
+    attaches = [
+        Attach("c{}", 0, True, source=source, target=Target(dynamic_node_properties=much)),
+        Attach("p{}", 0, False, source=source, target=Target("orders", dynamic_node_properties=much), properties=much, initial_delivery_count=0),
+        Attach("t{}", 0, False, source=source, target=Coordinator(), properties=much, initial_delivery_count=0),
+    ]
+    gc.collect()
+    tracemalloc.start()
+    for handle in range(6):
+        attach = replace(attaches[handle % 3], handle=handle, name=f"{handle}")
+        client.says(frame(0, attach))
+        client.octets()
+    gc.collect()
+    kept, _ = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert len(client.machine._sessions[0].links) == 6
+    assert kept < 6 * 10_000, f"{kept / 6:.0f} octets a link"
