@@ -50,7 +50,6 @@ __all__ = [
     "access_problem",
     "answer",
     "default_settings",
-    "forget",
     "is_reserved",
     "level_problem",
     "level_warnings",
@@ -58,6 +57,7 @@ __all__ = [
     "pattern_problem",
     "pending",
     "request",
+    "take",
 ]  # fmt: skip
 
 SHARD = 0
@@ -272,8 +272,10 @@ def request(
     *,
     requested_by: str,
     deadline_ms: int = DEADLINE_MS,
+    looks: bool = False,
 ) -> int:
-    """File a request; its number. Past `deadline_ms` from now, by the database's clock, the node refuses it. Raises InvalidRequest.
+    """File a request; its number. Past `deadline_ms` from now, by the database's clock, the node refuses it. `looks`: it changes nothing, so that it need
+    not be on disk, and its answer is to be had by `take`. Raises InvalidRequest.
 
     The node hears of it when the caller's transaction commits.
     """
@@ -281,16 +283,16 @@ def request(
     _check(verb, address, given, requested_by, deadline_ms)
     cursor.execute(
         """
-        WITH filed AS (
+        WITH quick AS MATERIALIZED (SELECT CASE WHEN %(looks)s THEN set_config('synchronous_commit', 'off', true) END AS how), filed AS (
             INSERT INTO surety.control_request (shard, verb, address, arguments, requested_by, deadline)
             VALUES (%(shard)s, %(verb)s, %(address)s, %(arguments)s::jsonb, %(requested_by)s,
                     (extract(epoch FROM clock_timestamp()) * 1000)::int8 + %(deadline_ms)s)
             RETURNING request)
-        SELECT request, pg_notify(%(channel)s, request::text) FROM filed
+        SELECT request, pg_notify(%(channel)s, request::text), how FROM filed, quick
         """,
         {
             "shard": SHARD, "verb": verb, "address": address, "arguments": json.dumps(given), "requested_by": requested_by,
-            "deadline_ms": deadline_ms, "channel": CHANNEL,
+            "deadline_ms": deadline_ms, "channel": CHANNEL, "looks": looks,
         },
     )  # fmt: skip
     return int(cursor.fetchone()[0])
@@ -310,9 +312,17 @@ def answer(cursor: Cursor, request: int) -> Answer | None:
     return Answer(bool(done), json.loads(result)) if answered else None
 
 
-def forget(cursor: Cursor, request: int) -> None:
-    """Of a look nothing is kept: its answer may hold messages."""
-    cursor.execute("DELETE FROM surety.control_request WHERE shard = %(shard)s AND request = %(request)s", {"shard": SHARD, "request": request})
+def take(cursor: Cursor, request: int, *, waits: bool = True) -> Answer | None:
+    """The answer to a look, of which nothing is kept: it may hold messages. None: there is none yet. `waits`: else nobody asks for it any more."""
+    cursor.execute(
+        """WITH quick AS MATERIALIZED (SELECT set_config('synchronous_commit', 'off', true) AS how)
+           DELETE FROM surety.control_request USING quick
+            WHERE shard = %(shard)s AND request = %(request)s AND (answered_at IS NOT NULL OR NOT %(waits)s)
+        RETURNING answered_at IS NOT NULL, done, coalesce(result, '{}')::text, how""",
+        {"shard": SHARD, "request": request, "waits": waits},
+    )
+    row = cursor.fetchone()
+    return Answer(bool(row[1]), json.loads(row[2])) if row is not None and row[0] else None
 
 
 def pending(cursor: Cursor, verb: str) -> list[int]:

@@ -72,7 +72,7 @@ def sift(wanted: MessageFilter, now: int) -> Sieve:
     if wanted.text:
         conditions.append(made.says(wanted.text))
     if wanted.json_path is not None:
-        conditions.append(made.has_names([step for step in wanted.json_path.steps if isinstance(step, str)]))
+        conditions.append(made.has_names([step for step in wanted.json_path.steps if isinstance(step, str)], wanted.json_value))
     columns = "".join(f", {value} AS {column}" for value, column in made.values.items())
     return Sieve(" AND ".join(conditions) or "true", columns, made.constants)
 
@@ -116,9 +116,10 @@ class _Maker:
             tests.append(f"position({self.constant(escaped.encode(), 'bytea')} IN headers) > 0")
         return f"({' OR '.join(tests)})"
 
-    def has_names(self, names: list[str]) -> str:
+    def has_names(self, names: list[str], value: object) -> str:
         """In a body of JSON, unless it is written with escapes. Bodies of AMQP are converted before they are looked into."""
-        tests = [f"position({self.constant(name.encode(), 'bytea')} IN body) > 0" for name in names[-1:]]
+        told = [text for text in (*names[-1:], value) if isinstance(text, str) and text and text.isprintable() and set(text).isdisjoint('"\\/')]
+        tests = [f"position({self.constant(text.encode(), 'bytea')} IN body) > 0" for text in told]
         return f"(encoding <> {int(Encoding.STOMP)} OR {' AND '.join(tests) or 'true'} OR position('\\x5c75'::bytea IN body) > 0)"
 
     # -- questions --------------------------------------------------------------------------------------------------------------------

@@ -21,9 +21,9 @@ from broker_core.store.sieve import Sieve, sift
 
 from .rows import Read, Row, TableGone, TooSlow, keys, message_of, statement
 
-SECONDS = 0.15
+SECONDS = 0.12
 """Of one page, from its beginning; what began within it is finished."""
-ROWS, ROWS_WITH_BODIES = 2_000, 200
+ROWS, ROWS_WITH_BODIES = 4_000, 400
 """That the first statement of a filtered page looks at; the next ones as many as there is time for."""
 ROWS_MAX = 200_000
 FETCHED, FETCHED_WITH_BODIES = 1_000, 40

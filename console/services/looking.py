@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from django.conf import settings
-from django.db import OperationalError, ProgrammingError, connection, transaction
+from django.db import OperationalError, ProgrammingError, connection
 
 from broker_core import control
 from broker_core.viewing.rows import SETTINGS, Row, TableGone, TooSlow
@@ -33,15 +33,9 @@ class Declined(Exception):
 def look(asked_by: str, verb: str, address: str = "", arguments: Mapping[str, Any] | None = None) -> dict[str, Any]:
     """The node's answer. Raises NodeSilent, Declined, control.InvalidRequest. Whoever may do it is the caller's to say."""
     assert not connection.in_atomic_block, "the node cannot see a request before its transaction ends"
-    with transaction.atomic(), connection.cursor() as cursor:
-        cursor.execute("SET LOCAL synchronous_commit = off")  # a look that is lost with the database is asked again
-        request = control.request(cursor, verb, address, arguments, requested_by=asked_by, deadline_ms=DEADLINE_MS)
-    try:
-        answer = _answer(request)
-    finally:
-        with transaction.atomic(), connection.cursor() as cursor:
-            cursor.execute("SET LOCAL synchronous_commit = off")
-            control.forget(cursor, request)
+    with connection.cursor() as cursor:
+        request = control.request(cursor, verb, address, arguments, requested_by=asked_by, deadline_ms=DEADLINE_MS, looks=True)
+        answer = _answer(cursor, request)
     if answer is None:
         raise NodeSilent
     if not answer.done:
@@ -49,12 +43,12 @@ def look(asked_by: str, verb: str, address: str = "", arguments: Mapping[str, An
     return answer.result
 
 
-def _answer(request: int) -> control.Answer | None:
+def _answer(cursor: Any, request: int) -> control.Answer | None:
     ends, polls = time.monotonic() + settings.LOOK_WAIT_SECONDS, 0
     while True:
-        with connection.cursor() as cursor:
-            found = control.answer(cursor, request)
-        if found is not None or time.monotonic() >= ends:
+        late = time.monotonic() >= ends
+        found = control.take(cursor, request, waits=not late)
+        if found is not None or late:
             return found
         polls += 1
         time.sleep(POLL_SECONDS if polls < POLLS_SOON else LATER_POLL_SECONDS)
@@ -63,9 +57,10 @@ def _answer(request: int) -> control.Answer | None:
 def read(statement: str, parameters: Mapping[str, Any], seconds: float) -> list[Row]:
     """Rows, by index whatever the planner thinks. Raises TooSlow, TableGone."""
     try:
-        with transaction.atomic(), connection.cursor() as cursor:
-            cursor.execute(f"{SETTINGS}; SET LOCAL statement_timeout = {max(int(seconds * 1000), 1)}")
-            cursor.execute(statement, parameters)
+        with connection.cursor() as cursor:  # all of it is one message to the server, and so one transaction
+            cursor.execute(f"{SETTINGS}; SET LOCAL statement_timeout = {max(int(seconds * 1000), 1)}; {statement}", parameters)
+            while cursor.nextset():
+                pass
             found: list[Row] = cursor.fetchall()
             return found
     except OperationalError as error:

@@ -106,7 +106,8 @@ async def test_what_operators_look_for_is_never_sifted_out(rig: PostgresRig) -> 
     """Whatever is asked, PostgreSQL lets through all that match."""
     random = Random(5)
     store, stored, shard = await rig.open(), rows(random), Shard(Limits(), "test", decode)
-    bodies = (b'{"a": {"red": 1}}', b'{"a": {"\\u0072ed": 1}}', b"the red body", b"")
+    bodies = [b'{"a": {"red": 1}}', b'{"a": {"\\u0072ed": 1}}', b"the red body", b"", '{"b": "größe"}'.encode()]
+    bodies += [b'{"b": "gr\\u00f6\\u00dfe"}', b'{"b": "a\\/b"}']
     for message in stored:
         message.body = random.choice(bodies)
     await store.recover()
@@ -130,7 +131,8 @@ async def test_what_operators_look_for_is_never_sifted_out(rig: PostgresRig) -> 
 
 LOOKED_FOR: list[dict[str, Any]] = [
     {"text": "red"}, {"text": "a:b"}, {"text": "50%"}, {"text": "größe"}, {"text": "original-destination"}, {"json_path": "a.red", "json_value": 1},
-    {"json_path": "a[0]", "json_value": 1}, {"age_min_ms": 100}, {"age_max_ms": 100}, {"reason": "EXPIRED"}, {"origin": "queue/a"},
+    {"json_path": "a[0]", "json_value": 1}, {"json_path": "b", "json_value": "größe"}, {"json_path": "b", "json_value": "a/b"},
+    {"age_min_ms": 100}, {"age_max_ms": 100}, {"reason": "EXPIRED"}, {"origin": "queue/a"},
     {"message_id": "ID:test-7"}, {"message_id": "red"}, {"group": "red"}, {"attempts_min": 1}, {"attempts_max": 0},
     {"text": "red", "selector": "a IS NOT NULL", "age_min_ms": 10},
 ]  # fmt: skip
