@@ -222,6 +222,15 @@ def _held(arguments: Mapping[str, Any]) -> str:
     return "name the consumer, by its number" if any(type(number) is not int or not 0 <= number <= DEPTH_MAX for number in numbers) else ""
 
 
+def _delayed(arguments: Mapping[str, Any]) -> str:
+    """See engine.rescheduling."""
+    action, moves = arguments.get("action"), arguments.get("action") == "reschedule"
+    if action not in ("cancel", "deliver", "reschedule") or set(arguments) != {"schedule", "due_at", "action", *(["at"] if moves else [])}:
+        return "name the delayed message by its number and by when it is due, and the action: cancel, deliver, or reschedule with the instant"
+    numbers = [arguments["schedule"], arguments["due_at"], arguments.get("at", 1)]
+    return "" if all(type(number) is int and 0 < number <= DEPTH_MAX for number in numbers) else "numbers and instants are whole numbers"
+
+
 def _dismissal(arguments: Mapping[str, Any]) -> str:
     number, reason = arguments.get("connection"), arguments.get("reason")
     if set(arguments) != {"connection", "reason"} or type(number) is not int or not 0 < number <= DEPTH_MAX:
@@ -248,6 +257,7 @@ VERBS: Mapping[str, Form] = {
     "consumers": Form(addressed=False, problem=_listing),
     "unsettled": Form(addressed=False, problem=_held),
     "release": Form(addressed=False, problem=_held),
+    "delayed": Form(addressed=True, problem=_delayed),
     "disconnect": Form(addressed=False, problem=_dismissal),
     "operate": Form(addressed=True, problem=operation_problem),
     "cancel": Form(addressed=True, problem=_operation),

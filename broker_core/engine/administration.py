@@ -34,6 +34,7 @@ from .presence import disconnect, list_connections, list_consumers, list_unsettl
 from .prepared import HANDS, resolve_by_hand
 from .refusal import Declined, Refusal
 from .registering import count_selector, forget
+from .rescheduling import change
 from .scanning import abandon, leave
 from .settlement import feed
 from .shard import Shard
@@ -61,8 +62,9 @@ def control(shard: Shard, command: Control) -> None:
             raise Declined(Refusal.INVALID_SETTING, "the arguments must be an object of names and values")
         done, answer = True, verb(shard, command)
     except Declined as no:
-        done, answer = False, {"refusal": no.refusal.name, "message": no.refusal.value, "detail": no.detail}
-    shard.batch.answers.append((command.request, done, answer))
+        done, answer = False, no.answer
+    if answer is not None:
+        shard.batch.answers.append((command.request, done, answer))
 
 
 def _create(shard: Shard, command: Control) -> Answer:
@@ -416,7 +418,7 @@ def _delete_alias(shard: Shard, command: Control) -> Answer:
     return {"target": alias.target}
 
 
-_VERBS: dict[str, Callable[[Shard, Control], Answer]] = {
+_VERBS: dict[str, Callable[[Shard, Control], Answer | None]] = {
     "create": _create,
     "update": _update,
     "set_policy": _set_policy,
@@ -434,6 +436,7 @@ _VERBS: dict[str, Callable[[Shard, Control], Answer]] = {
     "unsettled": list_unsettled,
     "release": release,
     "disconnect": disconnect,
+    "delayed": change,
     "commit": _resolve,
     "rollback": _resolve,
     "forget": _resolve,

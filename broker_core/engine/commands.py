@@ -344,8 +344,9 @@ class Control:
 
     request: int
     verb: str
-    """create, update, pause, resume, purge, destroy, browse, connections, consumers, unsettled, release, disconnect, create_alias, update_alias,
-    delete_alias, set_policy, drop_policy, commit, rollback, forget, operate, cancel, expire, reap, retain, ledger: see engine.administration."""
+    """create, update, pause, resume, purge, destroy, browse, connections, consumers, unsettled, release, disconnect, delayed, create_alias,
+    update_alias, delete_alias, set_policy, drop_policy, commit, rollback, forget, operate, cancel, expire, reap, retain, ledger: see
+    engine.administration."""
     address: str = ""
     arguments: dict[str, Any] = field(default_factory=dict)
     deadline: int = 0

@@ -27,6 +27,7 @@ from .paging import loaded, want_next, want_pages
 from .reads import PageWanted
 from .removing import relieve
 from .reporting import checkpoint, statistics
+from .rescheduling import row_loaded
 from .scan_reading import loaded as scan_loaded
 from .scan_reading import proceed, want
 from .scheduling import next_deadline, place_due, scheduled_loaded
@@ -285,6 +286,9 @@ def _page_loaded(shard: Shard, command: c.PageLoaded) -> None:
         return
     if command.read == shard.schedule.read:
         scheduled_loaded(shard, command)
+        return
+    if command.read in shard.schedule.asked:
+        shard.batch.answers.append(row_loaded(shard, command))
         return
     owner, read = shard.end_read(command.read)
     if isinstance(owner, Scan):

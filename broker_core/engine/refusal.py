@@ -30,6 +30,8 @@ class Refusal(Enum):
     TOO_MANY_BROWSERS = "as many browsers are open as may be: close one first"
     NO_SUCH_CONNECTION = "there is no such connection, or it is the broker's own"
     NO_SUCH_CONSUMER = "there is no such consumer"
+    NO_SUCH_DELAYED = "there is no such delayed message: it was delivered, cancelled or moved to another time"
+    TRY_AGAIN = "too much of this is asked at a time: ask again"
     NO_SUCH_LINK = "no subscription with this id is open on this connection"
     NO_SUCH_DELIVERY = "the delivery is not outstanding here: already settled, returned to the queue, or never made"
     NOT_OUTSTANDING = (
@@ -67,3 +69,8 @@ class Declined(Exception):
     def __init__(self, refusal: Refusal, detail: str = "") -> None:
         self.refusal = refusal
         self.detail = detail
+
+    @property
+    def answer(self) -> dict[str, str]:
+        """As operators read it."""
+        return {"refusal": self.refusal.name, "message": self.refusal.value, "detail": self.detail}

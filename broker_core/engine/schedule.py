@@ -10,8 +10,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from heapq import heapify, heappop, heappush
+from typing import TYPE_CHECKING
 
 from .message import Message
+
+if TYPE_CHECKING:
+    from .rescheduling import Asked
 
 Key = tuple[int, int]
 """(due, number): the order in which delayed messages become visible. Of those due at the same instant the one sent first."""
@@ -57,6 +61,9 @@ class Heap:
         self.octets -= octets_of(message)
         return message
 
+    def find(self, number: int) -> Message | None:
+        return next((message for _, sequence, message in self._entries if sequence == number), None)
+
     def messages(self) -> list[Message]:
         """In order."""
         return [message for _, _, message in sorted(self._entries)]
@@ -76,7 +83,7 @@ class Heap:
 
 
 class Schedule:
-    __slots__ = ("_mark", "discarding", "horizon", "near", "owned", "paused", "read", "reserved", "rows", "unwritten")
+    __slots__ = ("_mark", "asked", "discarding", "gone", "horizon", "near", "owned", "paused", "read", "reserved", "rows", "unwritten")
 
     def __init__(self) -> None:
         self.rows = 0
@@ -96,6 +103,10 @@ class Schedule:
         """The highest number when it was asked for: what has a higher one came later."""
         self.paused = False
         """There is no disk space: what is due must wait (R21)."""
+        self.asked: dict[int, Asked] = {}
+        """Operators' requests by the reads of their rows (rescheduling.py)."""
+        self.gone: dict[int, None] = {}
+        """Numbers of rows that went while a read was on its way that may still bring them, as far as that matters."""
         self.discarding: dict[int, None] = {}
         """Numbers of destinations that are no more, whose rows are to be deleted."""
 
@@ -138,9 +149,32 @@ class Schedule:
             heap = self.unwritten
         if not heap or heap.first[0] > now or heap.first > self._bound:
             return None
+        message = heap.pop()
         if heap is self.near:
             self.rows -= 1
-        return heap.pop()
+            if self.asked:
+                self.gone[message.sequence] = None
+        return message
+
+    # -- by an operator's hand ------------------------------------------------------------------------------------------------------------
+    def find(self, number: int) -> Message | None:
+        """The message of this number, if it is in memory. As many are looked at as there are."""
+        return self.near.find(number) or self.unwritten.find(number)
+
+    def withdraw(self, message: Message, *, in_memory: bool) -> None:
+        """It waits no more."""
+        if in_memory and self.unwritten.keep(lambda each: each is not message):
+            return
+        if in_memory:
+            self.near.keep(lambda each: each is not message)
+        self.rows -= 1
+        if self.asked or self.read:
+            self.gone[message.sequence] = None
+
+    def forget_gone(self) -> None:
+        """Nothing is on its way any more that could bring it."""
+        if self.gone and not (self.asked or self.read):
+            self.gone = {}
 
     # -- what comes ---------------------------------------------------------------------------------------------------------------------
     def add(self, message: Message, known_until: int) -> None:
@@ -185,11 +219,13 @@ class Schedule:
         """The answer. Only rows of destinations that exist are of interest."""
         end, self.owned, self.read, self.reserved = self.owned, None, 0, 0
         if end is None:
+            self.forget_gone()
             return
         if not complete:
             end = min(end, key_of(rows[-1]))
             self.near.keep(lambda message: key_of(message) <= end)
         for row in rows:
-            if key_of(row) <= end and row.sequence <= self._mark and exists(row.destination):
+            if key_of(row) <= end and row.sequence <= self._mark and exists(row.destination) and row.sequence not in self.gone:
                 self.near.push(row)
         self.horizon = end
+        self.forget_gone()

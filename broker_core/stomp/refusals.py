@@ -31,6 +31,8 @@ REFUSALS: dict[Refusal, str] = {
     Refusal.TOO_MANY_BROWSERS: "too many browsers",
     Refusal.NO_SUCH_CONNECTION: "no such connection",
     Refusal.NO_SUCH_CONSUMER: "no such consumer",
+    Refusal.NO_SUCH_DELAYED: "no such delayed message",
+    Refusal.TRY_AGAIN: "try again",
     Refusal.NO_SUCH_LINK: "no such subscription",
     Refusal.NO_SUCH_DELIVERY: "no such delivery",
     Refusal.NOT_OUTSTANDING: "delivery not outstanding",

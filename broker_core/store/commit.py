@@ -112,7 +112,7 @@ class CommitBuilder:
         if commit.resolved:
             parts += resolve(commit, self._shard)
         if commit.due:
-            parts.append(self._unschedule(commit.due))
+            parts.append(self._unschedule(commit))
         if commit.taken:
             parts.append(inbox.take(self._shard, commit.taken))
         if commit.spilled:
@@ -151,12 +151,15 @@ class CommitBuilder:
         ]
         return b"INSERT INTO surety.duplicate(shard,destination,at,number,identifiers)VALUES" + b",".join(rows)
 
-    def _unschedule(self, due: list[int]) -> bytes:
-        """Their rows are in a segment now, and their large bodies named from there; or they are volatile, and the engine knows their bodies."""
+    def _unschedule(self, commit: Commit) -> bytes:
+        """Their rows are in a segment now, and their large bodies named from there; or they are volatile, and the engine knows their bodies. What was moved
+        to another time has a new row, which names its body now."""
+        due = commit.due
+        again = [message.body.body for message in commit.scheduled if type(message.body) is StoredBody and message.sequence not in due]
         return (
             f"WITH gone AS (DELETE FROM surety.scheduled WHERE shard = {self._shard} AND schedule = ANY('{integers(due)}'::int8[]) RETURNING stored_body) "
             f"DELETE FROM surety.body_reference WHERE shard = {self._shard} AND segment = {SCHEDULED} "
-            "AND body IN (SELECT stored_body FROM gone WHERE stored_body IS NOT NULL)"
+            f"AND body IN (SELECT stored_body FROM gone WHERE stored_body <> ALL('{integers(again)}'::int8[]))"
         ).encode()
 
     def _copy(self, copies: list[Copy], segment: int) -> list[bytes]:
