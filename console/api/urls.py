@@ -4,7 +4,7 @@ from django.urls import path, re_path
 
 from console.services.branches import VERBS
 
-from . import connections, destinations, messages, names, operations, people, state
+from . import connections, delayed, destinations, messages, names, operations, people, state
 
 NUMBER = "[0-9]{1,18}"
 KEY = "1?[0-9]-[0-9]{1,18}"
@@ -39,6 +39,10 @@ urlpatterns = [
     path("operations", operations.Operations.as_view()),
     re_path(rf"^operations/(?P<number>{NUMBER})$", operations.OneOperation.as_view()),
     re_path(rf"^operations/(?P<number>{NUMBER})/cancel$", operations.Cancel.as_view()),
+    re_path(rf"{DESTINATION}/scheduled$", delayed.Delayed.as_view()),
+    re_path(rf"{DESTINATION}/scheduled/(?P<delayed>{NUMBER})/cancel$", delayed.CancelDelayed.as_view()),
+    re_path(rf"{DESTINATION}/scheduled/(?P<delayed>{NUMBER})/deliver$", delayed.DeliverDelayed.as_view()),
+    re_path(rf"{DESTINATION}/scheduled/(?P<delayed>{NUMBER})/reschedule$", delayed.Reschedule.as_view()),
     path("policies", names.Policies.as_view()),
     path("policies/<path:name>", names.OnePolicy.as_view()),
     path("aliases", names.Aliases.as_view()),

@@ -43,12 +43,17 @@ def _check(method: str, path: str, response: Any) -> None:
     jsonschema.validate(response.document, {**schema, "components": _components()})
 
 
+FORMS = {"{number}": "-?[0-9]+", "{verb}": "(commit|rollback|forget)", "{name}": ".+", "{key}": "[0-9-]+", "{delayed}": "[0-9]+"}
+
+
 @cache
 def _paths() -> list[tuple[re.Pattern[str], dict[str, Any]]]:
     """A number is no name: it may not hold a slash."""
     found = []
     for path, operations in document()["paths"].items():
-        pattern = path.replace("{number}", "-?[0-9]+").replace("{verb}", "(commit|rollback|forget)").replace("{name}", ".+").replace("{key}", "[0-9-]+")
+        pattern = path
+        for name, form in FORMS.items():
+            pattern = pattern.replace(name, form)
         found.append((re.compile(pattern), operations))
     return found
 

@@ -42,6 +42,7 @@ class StoreNode:
         self._stop = False
         self.delivered: list[Message] = []
         self.dismissed: list[tuple[int, str]] = []
+        self.discarded: list[int] = []
 
     def __enter__(self) -> Self:
         self._thread.start()
@@ -109,6 +110,7 @@ class StoreNode:
                             message.body = None
             self.engine.released()
             self.dismissed += effects.dismissed
+            self.discarded += effects.discarded
             for read in effects.reads:
                 self._apply(c.PageLoaded(read.read, *await self._store.read(read)))
             again = bool(effects.reads)

@@ -269,7 +269,7 @@ CREATE TABLE surety.scheduled (
 );
 ALTER TABLE surety.scheduled ALTER headers SET STORAGE external, ALTER body SET STORAGE external;
 CREATE INDEX scheduled_due ON surety.scheduled (shard, due_at, schedule);
-CREATE INDEX scheduled_destination ON surety.scheduled (shard, destination) INCLUDE (size);
+CREATE INDEX scheduled_destination ON surety.scheduled (shard, destination, due_at, schedule) INCLUDE (size);
 CREATE INDEX scheduled_volatile ON surety.scheduled (shard) WHERE volatile;
 -- Branches of distributed transactions: prepared (state 4), or committed (5) or rolled back (6) by an administrator's hand and not forgotten yet. `octets`
 -- are those of the sends. Operators read them here; of what is ended only this row is left.
