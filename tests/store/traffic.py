@@ -8,6 +8,7 @@ from typing import Any
 
 from broker_core.engine.branch import State
 from broker_core.engine.effects import (
+    BulkCopy,
     Checkpoint,
     Commit,
     Copy,
@@ -72,6 +73,7 @@ class Traffic:
     # -- writes -------------------------------------------------------------------------------------------------------------------------
     def commit(self) -> tuple[str, Commit]:
         random = self.random
+        bulk = self._bulk() if self.rows and random.random() < 0.3 else None
         copies = [self._copy(place) for place in random.sample(self.rows, min(len(self.rows), random.choice((0, 0, 1, 5))))]
         rows = [self._message(random.choice((0, 3, 4))) for _ in range(random.choice((0, 1, 3, 30)))]
         spilled = [self._message(1) for _ in range(random.choice((0, 0, 0, 8)))]
@@ -80,7 +82,8 @@ class Traffic:
         commit.messages = [row for row in rows if row.header.lane < VOLATILE]
         commit.spilled += [row for row in rows if row.header.lane >= VOLATILE]
         commit.spilled.sort(key=lambda row: row.sequence)
-        for row in [*commit.messages, *(copy.target for copy in copies)]:
+        commit.bulk_copies = [bulk[0]] if bulk else []
+        for row in [*(bulk[1] if bulk else ()), *commit.messages, *(copy.target for copy in copies)]:
             self._account(commit, row)
         if random.random() < 0.5:
             commit.settled = [(random.randint(1, 9), random.choice(PRIORITIES), 1, random.randint(1, 99), random.choice(list(Outcome)))]
@@ -145,6 +148,25 @@ class Traffic:
         header = Header(b"", self.random.choice(PRIORITIES), 4, self.random.choice((0, 700)), 0, "ID:copy", "", "{}")
         cut = self.random.random() < 0.3
         return Copy(source.segment, source.key, self._place(Message(header, None, 7 if cut else source.size)), cut)
+
+    def _bulk(self) -> tuple[BulkCopy, list[Message]]:
+        """Neighbours in the making, and what is known of them."""
+        random, one = self.random, self.random.choice(self.rows)
+        sizes = {place.key[2]: place.size for place in self.rows if (place.segment, place.key[:2]) == (one.segment, one.key[:2])}
+        positions = sorted(random.sample(sorted(sizes), random.randint(1, min(len(sizes), 6))))
+        destination, lane, sequence = random.choice(DESTINATIONS), random.choice(PRIORITIES), self.sequence + 1
+        position = self.tails.get((destination, lane), 1)
+        self.tails[destination, lane] = position + len(positions)
+        self.sequence += len(positions)
+        bulk = BulkCopy(one.segment, one.key[:2], positions, destination, lane, sequence, position, 1000 + sequence, 0, "ID:me-")
+        bulk.octets = sum(sizes[each] for each in positions)
+        if random.random() < 0.5:
+            bulk.expirations = [random.choice((0, 700)) for _ in positions]
+            bulk.annotations = [random.choice(("", '{"a":"\\"b\\""}')) for _ in positions]
+        known = [Message(Header(b"", lane, 4), None, sizes[each]) for each in positions]
+        for number, row in enumerate(known):
+            row.destination, row.position = destination, position + number
+        return bulk, known
 
     def _place(self, message: Message) -> Message:
         self.sequence += 1
