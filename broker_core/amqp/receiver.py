@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from broker_core.engine.commands import CreateTemporary, EndTemporary, Request, Send, Transacted
+from broker_core.engine.commands import CreateTemporary, EndTemporary, Request, Send, Settle, Transacted
 from broker_core.engine.message import Message
 from broker_core.engine.refusal import Refusal
 
@@ -304,6 +304,10 @@ class Receiver:
     def _reject(self, incoming: Incoming, error: Error, events: list[Any]) -> None:
         """A message that does not reach the engine. What is still to come of it is dropped."""
         self._drop_rest = self._incoming is incoming
+        if incoming.state.__class__ is TransactionalState:
+            # Its client may have said that all is to be committed: to settle what there is not is what tells the engine that this cannot be.
+            peer = self.session.connection.peer
+            events.append(Transacted(peer, incoming.state.txn_id, Settle(peer, 0)))
         if incoming.settled:
             raise LinkFault(error.condition, error.description or "")
         self._tell_rejected(incoming.delivery_id, error)

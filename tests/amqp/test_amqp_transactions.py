@@ -42,6 +42,19 @@ def test_what_is_committed_is_delivered(client: Client) -> None:
     assert bodies(client.hears()) == [b"one", b"two"]
 
 
+@pytest.mark.parametrize("settled", [False, True])
+def test_a_transaction_of_which_a_message_could_not_be_read_is_not_committed(client: Client, settled: bool) -> None:
+    client.coordinates()
+    client.produces()
+    transaction = client.declares()
+    client.sends(message(b"one"), state=TransactionalState(transaction))
+    client.sends(b"\0\x53\x75\xa0", state=TransactionalState(transaction), settled=settled)
+    client.hears()
+    answer = client.discharges(transaction)
+    assert isinstance(answer, Rejected) and answer.error is not None and answer.error.condition == "amqp:transaction:rollback"
+    assert client.consumes(handle=3)[1:] == []
+
+
 def test_what_is_rolled_back_never_was_and_what_was_acknowledged_has_failed_once_more(client: Client) -> None:
     client.coordinates()
     client.produces()
