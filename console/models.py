@@ -100,6 +100,21 @@ class ApiToken(models.Model):
         return f"{self.name} of {self.owner_id}"
 
 
+class TaskRun(models.Model):
+    """The last run of a task of the schedule."""
+
+    name = models.CharField(max_length=50, primary_key=True)
+    by = models.CharField(max_length=150, help_text="Who had it run: the scheduler, or an administrator.")
+    started_at = models.DateTimeField()
+    ended_at = models.DateTimeField(null=True, help_text="Null: it runs, or was cut off.")
+    duration_ms = models.BigIntegerField(null=True)
+    result = models.BigIntegerField(null=True)
+    problem = models.CharField(max_length=500, default="")
+
+    def __str__(self) -> str:
+        return f"{self.name} at {self.started_at:%Y-%m-%d %H:%M:%S}"
+
+
 class IdempotentCall(models.Model):
     """A call that carried an Idempotency-Key, and its answer, so that a call repeated is not done again."""
 

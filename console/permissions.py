@@ -39,6 +39,8 @@ DISCARD_MESSAGE = "console.discard_message"
 MANAGE_ACCOUNT = "console.manage_account"
 MANAGE_OPERATOR = "console.manage_operator"
 """Nobody can be granted it, so that only superusers have it: whoever may make operators may make himself anything."""
+MANAGE_SCHEDULE = "console.manage_schedule"
+"""Neither can anybody be granted this: the clean-up of the audit is on the schedule."""
 LOOK = "console.look"
 """What is of the whole broker, such as accounts, links and the audit: for who may see the counters of every destination. It is granted by that."""
 GRANTABLE = {

@@ -159,6 +159,7 @@ INSTALLED_APPS = [
     "django.contrib.staticfiles",
     "django_htmx",
     "rest_framework",
+    "django_celery_beat",
     "console",
 ]
 MIDDLEWARE = [
@@ -194,6 +195,7 @@ MESSAGE_STORAGE = "django.contrib.messages.storage.session.SessionStorage"
 STATIC_URL = "/static/"
 WHITENOISE_USE_FINDERS = True  # straight from the packages: no collectstatic step between a clone and a page
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
+DJANGO_CELERY_BEAT_TZ_AWARE = True
 USE_TZ, TIME_ZONE, LANGUAGE_CODE, USE_I18N = True, "UTC", "en", False
 REST_FRAMEWORK = {
     "DEFAULT_AUTHENTICATION_CLASSES": ["console.api.authentication.Bearer", "rest_framework.authentication.SessionAuthentication"],

@@ -10,6 +10,7 @@ from broker_core.administered import KINDS
 from console.models import ApiToken
 from console.permissions import GIVEN_ROLES, GRANTABLE, PATTERN_CHARACTERS_MAX, ROLES, VERBS
 from console.services.accounts import GROUP_CHARACTERS_MAX, GROUPS_MAX, LIMIT_MAX, OVERLAP_SECONDS_MAX
+from console.services.schedule import SECONDS_MAX, SECONDS_MIN
 from console.services.tokens import DAYS, DAYS_MAX, PATTERNS_MAX
 
 from .fields import Address, Body, Choice, Flag, Number, Object, Text, Whole
@@ -167,6 +168,14 @@ class CreateGrantBody(Body):
 
 class GrantBody(Body):
     verbs = _verbs(help_text="In place of those that it had.")
+
+
+class TaskBody(Body):
+    seconds = Whole(min_value=SECONDS_MIN, max_value=SECONDS_MAX, required=False, help_text="How often it runs.")
+    enabled = Flag(required=False)
+
+    def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
+        return _something(attrs)
 
 
 class CreateTokenBody(Body):

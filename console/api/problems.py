@@ -11,7 +11,7 @@ from rest_framework.response import Response
 
 from broker_core.control import InvalidRequest
 from broker_core.viewing import InvalidFilter
-from console.services import access, accounts, foreign, grants, login, looking, objects, operators, sending, tokens
+from console.services import access, accounts, foreign, grants, login, looking, objects, operators, schedule, sending, tokens
 from console.services.refusals import AlreadyThere, NotThere
 
 MEDIA_TYPE = "application/problem+json"
@@ -37,7 +37,7 @@ CODES: dict[str, tuple[int, str]] = {
 """Status and title by code."""
 SENTENCES = (
     InvalidRequest, InvalidFilter, access.InvalidRule, accounts.InvalidAccount, foreign.InvalidLink, grants.InvalidGrant, objects.InvalidObject,
-    operators.InvalidOperator, sending.InvalidMessage, tokens.InvalidToken,
+    operators.InvalidOperator, schedule.InvalidSchedule, sending.InvalidMessage, tokens.InvalidToken,
 )  # fmt: skip
 """What services raise for what can never be done as it is asked."""
 ERRORS_MAX = 100

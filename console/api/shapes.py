@@ -4,6 +4,7 @@ from drf_spectacular.utils import PolymorphicProxySerializer, extend_schema_fiel
 from rest_framework import serializers
 
 from console.selectors.requests import STATES
+from console.selectors.schedule import STATES as TASK_STATES
 from console.selectors.subscriptions import STATES as SUBSCRIPTION_STATES
 
 DESTINATION_STATES = ("RUNNING", "CONSUMERS_PAUSED", "PRODUCERS_PAUSED", "PAUSED")
@@ -239,6 +240,21 @@ class AuditEntry(Shape):
     answered = Boolean()
     done = Boolean(allow_null=True)
     result = serializers.DictField()
+
+
+class ScheduledTask(Shape):
+    name = String()
+    description = String()
+    seconds = Integer(help_text="How often it runs.")
+    enabled = Boolean()
+    state = serializers.ChoiceField(TASK_STATES, help_text="Of its last run. cut off: it began and never ended; the next run does what it left.")
+    by = String(help_text="Who had it run.")
+    started_at = Instant(allow_null=True)
+    duration_ms = Integer(allow_null=True)
+    result = Integer(allow_null=True, help_text="Null: there was nothing to do.")
+    result_is = String(help_text="What the number is: rows, or the request to the node that it filed.")
+    problem = String(help_text="Why it failed.")
+    next_at = Instant(allow_null=True, help_text="Null: it is not enabled.")
 
 
 class Standby(Shape):

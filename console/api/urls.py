@@ -4,7 +4,7 @@ from django.urls import path, re_path
 
 from console.services.branches import VERBS
 
-from . import connections, delayed, destinations, messages, names, operations, people, state
+from . import connections, delayed, destinations, messages, names, operations, people, schedule, state
 
 NUMBER = "[0-9]{1,18}"
 KEY = "1?[0-9]-[0-9]{1,18}"
@@ -55,6 +55,9 @@ urlpatterns = [
     path("branches", state.Branches.as_view()),
     re_path(rf"^branches/(?P<number>{NUMBER})$", state.OneBranch.as_view()),
     re_path(rf"^branches/(?P<number>{NUMBER})/(?P<verb>{'|'.join(VERBS)})$", state.EndBranch.as_view()),
+    path("schedule", schedule.Schedule.as_view()),
+    re_path(r"^schedule/(?P<name>[a-z_]{1,50})$", schedule.OneTask.as_view()),
+    re_path(r"^schedule/(?P<name>[a-z_]{1,50})/run$", schedule.RunTask.as_view()),
     path("accounts", people.Accounts.as_view()),
     path("accounts/<path:name>", people.OneAccount.as_view()),
     path("access", people.AccessRules.as_view()),

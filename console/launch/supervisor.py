@@ -34,6 +34,7 @@ CELERY_WORKER = ["--pool", "solo", "--without-gossip", "--without-mingle", "--wi
 CELERY = [*PYTHON, "-m", "celery", "--quiet"]  # no banner
 QUIET = ["--loglevel", "WARNING"]  # two lines for each of 15,000 tasks a day say nothing
 NODE_COMMAND = [*CELERY, "-A", "broker_core.worker", "worker", *CELERY_WORKER, "--queues", NODE_QUEUE, "-n", "node@%h", "-l", "INFO"]
+BEAT_SCHEDULER = "django_celery_beat.schedulers:DatabaseScheduler"
 NODE_UP = "Serving epoch"
 """A node says so when it has recovered and all its listeners are open (broker_core/server/supervisor.py)."""
 POSTGRES_UP = "ready to accept connections"
@@ -47,7 +48,7 @@ STILL_SECONDS = 15
 def roles(config: BrokerConfig) -> dict[str, Role]:
     """All but the database, in the order in which they start."""
     tasks = [*CELERY, "-A", "console.celery"]
-    schedule = [*QUIET, "--pidfile", "", "--schedule", str(config.home / "run" / "beat-schedule")]
+    schedule = [*QUIET, "--pidfile", "", "--scheduler", BEAT_SCHEDULER]
     listen = ["--host", config.bind, "--port", str(config.http_port), "--lifespan", "off", "--no-access-log", "--no-server-header"]
     # By itself uvicorn believes what anybody on this machine writes in X-Forwarded-For; console/asgi.py believes only a proxy that was named.
     listen.append("--no-proxy-headers")

@@ -63,13 +63,14 @@ def database(migrated: str) -> Iterator[str]:
     facts.release()
     with connection.cursor() as cursor:
         cursor.execute(
-            """SET session_replication_role = replica; TRUNCATE surety.audit RESTART IDENTITY; RESET session_replication_role;
+            """SET session_replication_role = replica; DELETE FROM surety.audit; RESET session_replication_role;
+               SELECT setval('surety.audit_entry_seq', 1, false), setval('console_grant_id_seq', 1, false);
                TRUNCATE surety.control_request, surety.destination, surety.subscription, surety.destination_statistics,
                         surety.node_status, surety.administered, surety.foreign_link, surety.alias, surety.policy, surety.prepared, surety.inbox,
                         surety.operation,
                         console_loginattempt, console_apitoken, console_idempotentcall, django_session RESTART IDENTITY;
                DELETE FROM surety.account WHERE name <> 'guest'; DELETE FROM auth_user_user_permissions;
-               TRUNCATE console_operatorrole, console_provideridentity, console_grant RESTART IDENTITY;
+               DELETE FROM console_operatorrole; DELETE FROM console_provideridentity; DELETE FROM console_taskrun; DELETE FROM console_grant;
                DELETE FROM surety.access_rule; INSERT INTO surety.access_rule SELECT * FROM access_at_first;
                INSERT INTO console_grant (role, pattern, verbs) SELECT * FROM at_first;
                DELETE FROM auth_user WHERE username <> %s;

@@ -15,6 +15,7 @@ LISTS = {
     "audit?who=olga": 1, "audit?what=purge": 1, "audit?address=queue/a": 1, "audit?refused=true": 1, "audit?since=2026-01-01": 1, "requests/1": 1,
     "operations": 1, "operations?open=true": 1, "operations/1": 1,
     "node": 1, "health": 2, "totals": 1, "whoami": 0,
+    "schedule": 2, "schedule/expire": 2,
 }  # fmt: skip
 """Queries of their own, beside the two that find the session and its user."""
 SMALL = {"lease", "node_status"}

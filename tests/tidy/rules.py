@@ -104,6 +104,7 @@ ROOM_OF_LIBRARY = {
     "authlib": ("console/single_sign_on.py",),
     "joserfc": ("console/single_sign_on.py",),
     "requests": ("console/single_sign_on.py",),
+    "django_celery_beat": ("console/services/schedule.py", "console/selectors/schedule.py"),
     "celery": ("worker", "transport", "console/celery.py"),
     "kombu": ("transport",),
     "sqlalchemy": ("transport",),

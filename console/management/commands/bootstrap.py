@@ -6,12 +6,14 @@ from django.conf import settings
 from django.core.management.base import BaseCommand
 
 from console.services.first_start import first_start
+from console.services.schedule import establish
 
 
 class Command(BaseCommand):
     help = "Make the operator (SURETY_ADMIN_USER, SURETY_ADMIN_PASSWORD; else admin with a password printed once) and the account guest."
 
     def handle(self, *args: Any, **options: Any) -> None:
+        establish()
         done = first_start(settings.ADMIN_USER, settings.ADMIN_PASSWORD)
         if done.generated_password:
             self.stdout.write(f"Operator {done.operator}, password {done.generated_password}")
