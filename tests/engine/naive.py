@@ -22,6 +22,8 @@ class NaiveMessage:
     """Somebody may have looked at it: another delivery must be flagged."""
     seen_before: bool = False
     """The same before it was delivered last: its consumer may say that nobody has looked at it."""
+    was_there: bool = False
+    """Before a crash: it is flagged if it lay before something that had left."""
 
 
 @dataclass
@@ -100,8 +102,9 @@ class NaiveBroker:
         sooner = [n for n, other in others.items() if other.priority > link.priority and other.has_room]
         assert not sooner or (link.colour and self.has_groups), f"link {number} got {name}, {sooner} of higher priority had room"
         assert redelivered or not message.seen, f"{name} came again without its flag"
+        assert not redelivered or message.seen or message.was_there or not message.left, f"{name} is flagged, and nobody has looked at it"
         message.state, message.holder, message.left = "held", number, True
-        message.seen_before, message.seen = message.seen, True
+        message.seen_before, message.seen = message.seen or redelivered, True
         link.held[tag] = message
         link.look()
 
@@ -128,6 +131,7 @@ class NaiveBroker:
     def crash(self) -> None:
         self.links.clear()
         for message in self.messages.values():
+            message.was_there = True
             if message.state == "held":
                 message.state, message.holder = "waiting", 0
             if not message.stored and message.state == "waiting":
