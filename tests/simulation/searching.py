@@ -29,8 +29,9 @@ CLIMATE = {name: climate for climate, names in _IN.items() for name in names}
 """Bugs that show in a climate that few seeds have."""
 _LATE: dict[int, tuple[str, ...]] = {
     3: ("last_backup_takes_over",),
-    4: ("wishes_ignored", "expiry_ends_with_the_flush", "twice_in_one_batch"),
+    4: ("credit_is_used_up", "released_loses_its_place", "wishes_ignored", "expiry_ends_with_the_flush", "twice_in_one_batch"),
     5: ("purged_messages_stay",),
+    6: ("cut_off_is_whole",),
     7: ("newest_exclusive_consumer_leads", "acknowledgements_later_than_sends", "sends_later_than_acknowledgements", "timed_out_and_confirmed"),
     8: ("volatile_begins_in_the_past", "patterns_match_old_topics_only"),
     10: ("backups_are_served",),
