@@ -12,9 +12,10 @@ from broker_core.engine.levels import ASKED, UNMAPPED, LevelMapping, level_of
 from broker_core.engine.message import Encoding, Header
 from broker_core.engine.message_group import MessageGroup
 
+from .amending import with_annotations
 from .mapping import BROKERS_PREFIX, CREATED, EXPIRY, GROUP, IN_GROUP, MESSAGE_ID, RELIABILITY, REPLY_TO, TO, id_text
 from .performatives import MessageHeader
-from .sections import DATA, REMEMBERED_OCTETS_MAX, VALUE, Opening, check_body, content_of, open_message, with_annotations
+from .sections import DATA, REMEMBERED_OCTETS_MAX, VALUE, Opening, check_body, content_of, open_message
 from .types import Malformed
 
 INVALID_FIELD = "amqp:invalid-field"

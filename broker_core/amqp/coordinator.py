@@ -8,7 +8,9 @@ from broker_core.engine.commands import Begin, End
 
 from .composite import compose
 from .decoding import decode
-from .performatives import RECEIVER, Attach, Coordinator, Declare, Declared, DeliveryState, Discharge, Flow, Rejected, Transfer
+from .performatives import (
+    ACCEPTED, RECEIVER, Attach, Coordinator, Declare, Declared, DeliveryState, Discharge, Flow, Rejected, TransactionalState, Transfer,
+)  # fmt: skip
 from .refusals import INVALID_FIELD, NOT_IMPLEMENTED, ROLLED_BACK, TRANSFER_LIMIT, UNKNOWN_TRANSACTION, LinkFault, SessionFault
 from .tokens import Transacting
 from .types import Described, Malformed
@@ -25,6 +27,28 @@ AMQP_VALUE = (0x77, "amqp:amqp-value:*")
 LOCAL = "amqp:local-transactions"
 CAPABILITIES = (LOCAL, "amqp:multi-txns-per-ssn", "amqp:multi-ssns-per-txn")
 """A transaction may be worked on by any session of its connection, and any number at a time."""
+
+
+class TransactionNames:
+    """Of one connection: those of transactions that were declared and are not discharged."""
+
+    def __init__(self) -> None:
+        self._count = 0
+        self._states: dict[bytes, TransactionalState] = {}
+
+    def name(self) -> bytes:
+        """A new one."""
+        self._count += 1
+        name = self._count.to_bytes(8, "big")
+        self._states[name] = TransactionalState(name, ACCEPTED)
+        return name
+
+    def accepted(self, transaction: bytes) -> TransactionalState:
+        """That a message was accepted within it: one value for all."""
+        return self._states.get(transaction) or TransactionalState(transaction, ACCEPTED)
+
+    def forget(self, transaction: bytes) -> None:
+        self._states.pop(transaction, None)
 
 
 class Transactions:
@@ -63,7 +87,7 @@ class Transactions:
         peer = self.session.connection.peer
         for transaction in self._open:
             events.append(End(peer, transaction, commit=False))
-            self.session.connection.forget_transaction(transaction)
+            self.session.connection.transactions.forget(transaction)
         self._open.clear()
 
     def leave(self, events: list[Any]) -> None:
@@ -113,7 +137,7 @@ class Transactions:
         if declare.global_id is not None:
             raise LinkFault(NOT_IMPLEMENTED, "distributed transactions are not begun here: global-id must be null")
         connection = self.session.connection
-        transaction = connection.name_transaction()
+        transaction = connection.transactions.name()
         token.state = Declared(transaction)
         self._open[transaction] = None
         events.append(Begin(connection.peer, transaction, token))
@@ -122,7 +146,7 @@ class Transactions:
         if discharge.txn_id not in self._open:
             raise LinkFault(UNKNOWN_TRANSACTION, "no transaction of this txn-id was declared on this link, or it was discharged")
         del self._open[discharge.txn_id]
-        self.session.connection.forget_transaction(discharge.txn_id)
+        self.session.connection.transactions.forget(discharge.txn_id)
         events.append(End(self.session.connection.peer, discharge.txn_id, not discharge.fail, token))
 
     def tell(self, token: Transacting, state: DeliveryState) -> None:

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from struct import Struct
 
 from .composite import read_composite, write_composite
-from .per_message import READ, WRITE
+from .per_message import READ, WRITE, Found
 from .performatives import (
     Attach, Begin, Close, Detach, Disposition, End, Flow, Open, Performative, SaslChallenge, SaslInit, SaslMechanisms, SaslOutcome, SaslPerformative,
     SaslResponse, Transfer,
@@ -36,6 +36,10 @@ EMPTY_FRAME = b"\0\0\0\x08\x02\0\0\0"
 
 _AMQP_FRAME, _SASL_FRAME = 0, 1
 _HEAD = Struct(">IBBH")
+HEAD_OCTETS = _HEAD.size
+_USUAL, USUAL_OCTETS, USUAL_FORM = Struct(">IHH3s").unpack_from, 11, 0x0200
+"""The head of a frame of AMQP that has nothing more in it, and the descriptor behind it."""
+_U32 = Struct(">I").unpack_from
 _MAY_STAND: dict[int, frozenset[type]] = {
     _AMQP_FRAME: frozenset((Open, Begin, Attach, Flow, Transfer, Disposition, Detach, End, Close)),
     _SASL_FRAME: frozenset((SaslMechanisms, SaslInit, SaslChallenge, SaslResponse, SaslOutcome)),
@@ -82,49 +86,73 @@ class Reader:
 
     def receive(self, data: bytes) -> Iterator[Frame | ProtocolHeader]:
         """What `data` completes. Raises Malformed."""
+        octets, behind = data, 0
         if self._kept:
-            self._kept += data
-            if len(self._kept) < self._wanted:
+            behind = self._wanted - len(self._kept)
+            if behind > len(data):
+                self._kept += data
                 self.exhausted = True
                 return
-            data = bytes(self._kept)
+            if self._wanted <= HEAD_OCTETS:  # nothing is known of it
+                octets = data = bytes(self._kept) + data
+            else:  # that frame alone is put together
+                octets = bytes(self._kept) + data[:behind]
             self._kept = bytearray()
         self.exhausted = False
-        at, size = 0, len(data)
-        self._wanted = 8
+        at, size, most = 0, len(octets), self.max_frame_size
+        self._wanted = HEAD_OCTETS
         try:
-            while size - at >= 8:
-                octets, offset, kind, channel = _HEAD.unpack_from(data, at)
-                if not 8 <= octets <= self.max_frame_size or not self._greeted:
-                    header = self._protocol_header(data, at, octets)
-                    at += 8
-                    yield header
-                    continue
-                stop = at + octets
-                if stop > size:
-                    self._wanted = octets
+            while True:
+                if size - at > USUAL_OCTETS:
+                    count, form, channel, descriptor = _USUAL(octets, at)
+                    stop = at + count
+                    is_usual = form == USUAL_FORM and descriptor in READ and USUAL_OCTETS < count <= most and stop <= size and self._greeted
+                    if is_usual and (found := _read_usual(octets, descriptor, at + USUAL_OCTETS, stop)) is not None:
+                        at = stop
+                        yield Frame(channel, found[0], octets[found[1] : stop])
+                        continue
+                if size - at >= HEAD_OCTETS and (stop := self._whole(octets, at, size)):
+                    start, at = at, stop
+                    if (each := self._any(octets, start, stop)) is not None:
+                        yield each
+                elif octets is data:
                     break
-                start, at = at + 4 * offset, stop
-                if start == stop and offset >= 2 and kind == _AMQP_FRAME:
-                    continue
-                if start >= stop or offset < 2:
-                    raise Malformed("a frame has no place for what its head says", FRAMING_ERROR)
-                if kind == _AMQP_FRAME:
-                    try:
-                        found = None if (read := READ.get(data[start : start + 3])) is None else read(data, start + 3, stop)
-                    except (IndexError, struct.error):
-                        found = None
-                    yield _any_frame(data, start, stop, kind, channel) if found is None else Frame(channel, found[0], data[found[1] : stop])
-                elif kind == _SASL_FRAME:
-                    yield _any_frame(data, start, stop, kind, 0)
                 else:
-                    raise Malformed(f"a frame is of type {kind}", FRAMING_ERROR)
+                    octets, at, size = data, behind, len(data)
             self.exhausted = True
         finally:
             if at < size:
-                self._kept += memoryview(data)[at:]
+                self._kept += memoryview(octets)[at:]
+            if octets is not data:
+                self._kept += memoryview(data)[behind:]
         if not self._greeted and not b"AMQP".startswith(data[at : at + 4]):
             raise _no_protocol_header()
+
+    def _whole(self, octets: bytes, at: int, size: int) -> int:
+        """Where the frame or the protocol header ends that begins there; 0: it has not ended."""
+        (count,) = _U32(octets, at)
+        if not HEAD_OCTETS <= count <= self.max_frame_size or not self._greeted:
+            return at + HEAD_OCTETS
+        if at + count > size:
+            self._wanted = count
+            return 0
+        return int(at + count)
+
+    def _any(self, data: bytes, at: int, stop: int) -> Frame | ProtocolHeader | None:
+        """The frame or the protocol header. None: it is an empty frame. Raises Malformed."""
+        octets, offset, kind, channel = _HEAD.unpack_from(data, at)
+        if at + octets != stop or not self._greeted:
+            return self._protocol_header(data, at, octets)
+        start = at + 4 * offset
+        if start == stop and offset >= 2 and kind == _AMQP_FRAME:
+            return None
+        if start >= stop or offset < 2:
+            raise Malformed("a frame has no place for what its head says", FRAMING_ERROR)
+        if kind == _AMQP_FRAME:
+            return _any_frame(data, start, stop, kind, channel)
+        if kind == _SASL_FRAME:
+            return _any_frame(data, start, stop, kind, 0)
+        raise Malformed(f"a frame is of type {kind}", FRAMING_ERROR)
 
     def _protocol_header(self, data: bytes, at: int, octets: int) -> ProtocolHeader:
         if data.startswith(b"AMQP", at):
@@ -137,6 +165,14 @@ class Reader:
 
 def _no_protocol_header() -> Malformed:
     return Malformed("the connection does not begin with a protocol header of AMQP", FRAMING_ERROR)
+
+
+def _read_usual(octets: bytes, descriptor: bytes, at: int, stop: int) -> Found | None:
+    """None: it is left to the table, which says what is wrong if something is."""
+    try:
+        return READ[descriptor](octets, at, stop)
+    except (IndexError, struct.error):
+        return None
 
 
 def _any_frame(data: bytes, start: int, stop: int, kind: int, channel: int) -> Frame:

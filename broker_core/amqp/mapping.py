@@ -12,7 +12,8 @@ from broker_core.engine.message import STORED, Header, Message, StoredBody
 from broker_core.engine.message_group import GROUP_ID, GROUP_SEQUENCE
 from broker_core.engine.properties import Value
 
-from .sections import open_message, with_annotations, without_body, without_expiry, write_header
+from .amending import with_annotations, without_body, without_expiry, write_header
+from .sections import open_message
 from .types import UUID
 
 RELIABILITY = "x-opt-reliability"

@@ -258,7 +258,7 @@ class Receiver:
         told: DeliveryState = ACCEPTED
         if state.__class__ is TransactionalState:
             transaction = state.txn_id
-            told = connection.transactional(transaction)
+            told = connection.transactions.accepted(transaction)
         token = Sent(self, incoming.delivery_id, held, incoming.settled, told)
         self._unconfirmed += 1
         connection.unconfirmed += 1

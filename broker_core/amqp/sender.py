@@ -143,7 +143,7 @@ class Sender:
         self.opened()
 
     def refused(self, error: Error) -> None:
-        self.session.connection.forget(self.link)
+        self.session.connection.links.forget(self.link)
         if not self._is_lost:
             self.session.refuse_attach(self._attach, None if self.closing else error)
         self.closing = True

@@ -5,19 +5,16 @@ from __future__ import annotations
 from collections import deque
 from typing import TYPE_CHECKING, Any
 
-from broker_core.engine.commands import Settle, Transacted
-from broker_core.engine.effects import Outcome
-
 from .frames import frame
 from .performatives import (
-    ACCEPTED, RECEIVER, SENDER, Accepted, Attach, Begin, DeliveryState, Detach, Disposition, Error, Flow, Modified, Rejected, Released,
-    TransactionalState, Transfer,
+    ACCEPTED, RECEIVER, SENDER, Attach, Begin, DeliveryState, Detach, Disposition, Error, Flow, Transfer,
 )  # fmt: skip
 from .refusals import (
     ERRANT_LINK, HANDLE_IN_USE, NOT_ALLOWED, UNATTACHED_HANDLE, LinkFault, SessionFault,
 )  # fmt: skip
+from .outcomes import Unsettled
 from .sender import Outgoing, Sender
-from .tokens import Closed, Settled
+from .tokens import Closed
 
 if TYPE_CHECKING:
     from .connection import Connection
@@ -28,11 +25,8 @@ MODULUS = 1 << 32
 WINDOW = (1 << 31) - 1
 """Frames that may come: what is held is bounded by credit, and by reading no more."""
 HANDLE_MAX = 65_535
-ACCEPTED_OUTCOME = Outcome.ACCEPTED
 LATE_MAX = 8
 """Performatives for one handle that are kept until its former link is answered: an attach, its credit, its detach, and once more."""
-LOOK_EFFORT = 16
-"""Deliveries that a disposition may mean, looked at in a microsecond, about."""
 
 
 class Session:
@@ -57,8 +51,7 @@ class Session:
         self._next_outgoing_id = 0
         self._remote_window = begin.incoming_window
         self._next_delivery_id = 0
-        self.unsettled: dict[int, tuple[Sender, int]] = {}
-        """Link and tag of what the peer has not settled, by delivery-id."""
+        self.unsettled = Unsettled(self)
         self._waiting: deque[Outgoing] = deque()
         """Deliveries for which the peer's window has no room, in order; the first of them may have left in part."""
         self.waiting_octets = 0
@@ -96,8 +89,8 @@ class Session:
                 self._leaving[handle] = [attach]
                 return
         try:
-            self.connection.check_name(attach)
-            self.links[handle] = link = self.connection.make_link(self, attach)
+            self.connection.links.check_name(attach)
+            self.links[handle] = link = self.connection.links.make(self, attach)
         except LinkFault as fault:
             self.refuse_attach(attach, fault.error)
             return
@@ -144,7 +137,7 @@ class Session:
         alike = self._named_alike.pop(handle, None)
         for free in (handle,) if alike is None else (handle, alike):
             if late := self._leaving.pop(free, None):
-                self.connection.again(self, late, self.connection.commands)
+                self.connection.sessions.again(self, late, self.connection.commands)
 
     def end_link(self, handle: int, error: Error) -> None:
         """Detach it for a reason of our own. What the engine knows of it is the caller's matter. What it has confirmed is told before."""
@@ -172,7 +165,7 @@ class Session:
             outgoing.is_dropped = True
         self._waiting.clear()
         self.waiting_octets = 0
-        self.unsettled.clear()
+        self.unsettled.deliveries.clear()
         self._accepted.clear()
         self._fed.clear()
         self._leaving.clear()
@@ -269,7 +262,7 @@ class Session:
         self._next_outgoing_id = (self._next_outgoing_id + 1) % MODULUS
         self._remote_window -= 1
         if not sender.presettled:
-            self.unsettled[delivery_id] = (sender, tag)
+            self.unsettled.deliveries[delivery_id] = (sender, tag)
         return delivery_id
 
     def send(self, outgoing: Outgoing) -> None:
@@ -277,7 +270,7 @@ class Session:
         outgoing.delivery_id = self._next_delivery_id
         self._next_delivery_id = (self._next_delivery_id + 1) % MODULUS
         if not outgoing.settled:
-            self.unsettled[outgoing.delivery_id] = (outgoing.sender, outgoing.tag)
+            self.unsettled.deliveries[outgoing.delivery_id] = (outgoing.sender, outgoing.tag)
         self._waiting.append(outgoing)
         self.waiting_octets += outgoing.size
 
@@ -318,15 +311,13 @@ class Session:
         for outgoing in dropped:
             outgoing.is_dropped = True
         self._waiting = deque([outgoing for outgoing in self._waiting if outgoing.sender is not sender])
-        gone = [delivery_id for delivery_id, (link, _) in self.unsettled.items() if link is sender]
-        for delivery_id in gone:
-            del self.unsettled[delivery_id]
+        self.unsettled.forget(sender)
         return dropped
 
     def abort(self, outgoing: Outgoing) -> None:
         """It began to leave and cannot end."""
         if self.head is outgoing:
-            self.unsettled.pop(outgoing.delivery_id, None)
+            self.unsettled.deliveries.pop(outgoing.delivery_id, None)
             outgoing.is_dropped = True
             self.pump()
 
@@ -338,84 +329,9 @@ class Session:
     # -- outcomes -------------------------------------------------------------------------------------------------------------------
     def disposition(self, disposition: Disposition, events: list[Any]) -> None:
         """What a consumer says of deliveries. What a producer says of its own concerns nobody: we remember nothing of what we have accepted."""
-        if disposition.role == SENDER:
-            return
-        first, last, state = disposition.first, disposition.last, disposition.state
-        if state is None and not disposition.settled:
-            return
-        if last is None or last == first:
-            if (found := self.unsettled.pop(first, None)) is not None and not (disposition.settled and state.__class__ is Accepted and _joins(found, events)):
-                self._settle(found[0], range(found[1], found[1] + 1), first, disposition, events)
-            return
-        taken = self._take(first, last)
-        at = 0
-        while at < len(taken):
-            sender, tag = taken[at][1]
-            upto = at + 1
-            while upto < len(taken) and taken[upto][1] == (sender, tag + upto - at) and taken[upto][0] == taken[at][0] + upto - at:
-                upto += 1
-            self._settle(sender, range(tag, tag + upto - at), taken[at][0], disposition, events)
-            at = upto
-
-    def _take(self, first: int, last: int) -> list[tuple[int, tuple[Sender, int]]]:
-        """Those of the range that are unsettled, in order; they are not any more."""
-        unsettled = self.unsettled
-        count = (last - first) % MODULUS + 1
-        if count <= len(unsettled):
-            self.connection.effort += count // LOOK_EFFORT
-            ids = [delivery_id % MODULUS for delivery_id in range(first, first + count)]
-        else:
-            self.connection.effort += len(unsettled) // LOOK_EFFORT
-            ids = [delivery_id for delivery_id in unsettled if (delivery_id - first) % MODULUS < count]
-        return [(delivery_id, unsettled.pop(delivery_id)) for delivery_id in ids if delivery_id in unsettled]
-
-    def _settle(self, sender: Sender, tags: range, first: int, disposition: Disposition, events: list[Any]) -> None:
-        """Of one link, neighbours in every respect."""
-        state, transaction = disposition.state, None
-        if state.__class__ is TransactionalState:
-            transaction, state = state.txn_id, state.outcome
-        outcome = outcome_of(state, sender.default_outcome)
-        if outcome is None:  # received: it is not over
-            for number, tag in enumerate(tags):
-                self.unsettled[first + number] = (sender, tag)
-            return
-        token = None if disposition.settled else Settled(self, first, first + len(tags) - 1, disposition.state)
-        peer = self.connection.peer
-        if transaction is None:
-            events.append(Settle(peer, sender.link, tags, 0, outcome, token))
-        else:
-            events.append(Transacted(peer, transaction, Settle(peer, sender.link, tags, 0, outcome), token))
+        if disposition.role == RECEIVER and (disposition.settled or disposition.state is not None):
+            self.unsettled.disposition(disposition, events)
 
     def settle_outgoing(self, first: int, last: int, state: DeliveryState | None) -> None:
         """The peer wants to hear that its outcome holds."""
         self.write(Disposition(SENDER, first, None if last == first else last, True, state))
-
-
-def _joins(found: tuple[Sender, int], events: list[Any]) -> bool:
-    """Clients accept delivery by delivery what they get: if this one is the next of what was accepted just now, it is accepted with that."""
-    if not events or (last := events[-1]).__class__ is not Settle:
-        return False
-    (sender, tag), tags = found, last.tags
-    if last.link != sender.link or tags.__class__ is not range or tags.stop != tag or last.outcome is not ACCEPTED_OUTCOME or last.token is not None:
-        return False
-    last.tags = range(tags.start, tag + 1)
-    return True
-
-
-def outcome_of(state: DeliveryState | None, default: Any) -> Outcome | None:
-    """What a consumer's word means for the engine; None: it is not the last one. Without a word the source's default outcome holds, and without
-    that the message was not used."""
-    kind = state.__class__
-    if kind is Accepted:
-        return ACCEPTED_OUTCOME
-    if kind is Released:
-        return Outcome.UNUSED
-    if kind is Rejected:
-        return Outcome.REJECTED
-    if kind is Modified:
-        if state.undeliverable_here:  # type: ignore[union-attr]
-            return Outcome.REJECTED
-        return Outcome.FAILED if state.delivery_failed else Outcome.UNUSED  # type: ignore[union-attr]
-    if state is None:
-        return Outcome.UNUSED if default is None else outcome_of(default, None)
-    return None

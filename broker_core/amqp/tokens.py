@@ -103,7 +103,7 @@ class Closed(Token):
         self.link = link
 
     def confirmed(self) -> None:
-        self.session.connection.forget(self.link)
+        self.session.connection.links.forget(self.link)
         if self.handle >= 0:
             self.session.answer_detach(self.handle, self.closed)
 
@@ -111,7 +111,7 @@ class Closed(Token):
         if refusal is Refusal.NO_SUCH_LINK:  # it was closed by the engine meanwhile
             self.confirmed()
             return
-        self.session.connection.forget(self.link)
+        self.session.connection.links.forget(self.link)
         if self.handle >= 0:
             self.session.answer_detach(self.handle, self.closed, error_of(refusal, detail))
 

@@ -7,6 +7,7 @@ Header and kept, since producers repeat them; what differs between messages is o
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
 from struct import Struct
 
 from broker_core.engine.effects import PreparedBranch
@@ -59,6 +60,16 @@ def instant(milliseconds: int) -> int:
 def _text(text: str) -> bytes:
     octets = text_octets(text)
     return _LENGTH.pack(len(octets)) + octets
+
+
+_client = lru_cache(maxsize=256)(_text)
+"""All messages of a connection have the same client identifier."""
+
+
+@lru_cache(maxsize=1024)
+def _leading(expiration: int, priority: int, reliability: int, encoding: int) -> bytes:
+    """What stands before the texts of a header: no large body, and how it orders and expires."""
+    return _NULL + _HEADER.pack(8, instant(expiration), 2, priority, 2, reliability, 2, encoding, -1)
 
 
 def _split(row: bytes) -> list[bytes | None]:
@@ -155,12 +166,16 @@ class RowPacker:
             yield (body or b"") + packed
 
     def _pack_header(self, header: Header) -> bytes:
-        fields = [_NULL, _HEADER.pack(8, instant(header.expiration), 2, header.priority, 2, header.reliability, 2, header.encoding, -1)]
-        for text in (header.message_id, header.client_id, header.annotations):
-            octets = text_octets(text)
-            fields.append(_LENGTH.pack(len(octets)) + octets if text else _NULL)
-        fields.append(_LENGTH.pack(len(header.octets)) + header.octets)
-        packed = b"".join(fields)
+        packed = b"".join(
+            (
+                _leading(header.expiration, header.priority, header.reliability, header.encoding),
+                _text(header.message_id) if header.message_id else _NULL,
+                _client(header.client_id) if header.client_id else _NULL,
+                _text(header.annotations) if header.annotations else _NULL,
+                _LENGTH.pack(len(header.octets)),
+                header.octets,
+            )
+        )
         if not (header.duplicate_id or header.message_id):  # whoever names his messages gives each a header of its own
             if len(self._headers) >= HEADERS_KEPT:
                 self._headers.clear()

@@ -12,6 +12,8 @@ from broker_core.amqp.performatives import (
 )  # fmt: skip
 from broker_core.amqp.sections import open_message
 from broker_core.amqp.types import Described, Symbol
+from broker_core.engine import commands as c
+from broker_core.engine.effects import Outcome
 from broker_core.engine.settings import Settings
 from tests.amqp.conversation import SELECTOR, Client, Cut, Room, bodies, body_of, publishes, transfers
 from tests.amqp.messages import written
@@ -134,6 +136,16 @@ def test_what_is_accepted_is_over(client: Client) -> None:
     assert client.settles(0, 1) == []
     assert client.bench.depth() == 1
     assert client.settles(0, 1) == [], "twice means nothing"
+
+
+def test_outcomes_of_neighbours_that_come_one_by_one_reach_the_engine_as_one(client: Client) -> None:
+    publishes(client, *"abcdefgh")
+    client.consumes()
+    said = [(0, ACCEPTED), (1, ACCEPTED), (2, ACCEPTED), (4, ACCEPTED), (3, ACCEPTED), (5, RELEASED), (6, ACCEPTED), (6, ACCEPTED)]
+    octets = b"".join([frame(0, Disposition(RECEIVER, number, None, True, state)) for number, state in said])
+    settles = [(event.tags, event.outcome) for event in client.machine.receive_data(octets, client.bench.now) if isinstance(event, c.Settle)]
+    accepted = [range(1, 4), range(5, 6), range(4, 5), range(7, 8)]
+    assert settles == [*[(tags, Outcome.ACCEPTED) for tags in accepted[:3]], (range(6, 7), Outcome.UNUSED), (accepted[3], Outcome.ACCEPTED)]
 
 
 def test_an_outcome_that_is_not_settled_is_answered(client: Client) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from broker_core.amqp.frames import AMQP_HEADER, EMPTY_FRAME, FRAMING_ERROR, SASL, SASL_HEADER, Frame, ProtocolHeader, Reader, frame, sasl_frame
+from broker_core.amqp.per_message import WholeTransfers
 from broker_core.amqp.performatives import ACCEPTED, Attach, Disposition, Flow, Open, SaslInit, SaslMechanisms, Source, Target, Transfer
 from broker_core.amqp.types import Malformed, Symbol
 
@@ -83,6 +84,27 @@ def test_a_reader_that_was_closed_early_is_exhausted_when_less_than_a_frame_is_l
     frames.close()
     assert list(reader.receive(b"")) == []
     assert reader.exhausted, "whoever waits for that would call again and again"
+
+
+@pytest.mark.parametrize("cut", range(13, 60, 5))
+def test_what_was_not_looked_at_behind_a_frame_in_two_pieces_is_kept(cut: int) -> None:
+    reader, octets = Reader(1 << 16), written()
+    assert len(list(reader.receive(octets[:cut]))) == 1
+    frames = reader.receive(octets[cut:])
+    assert next(frames) == FRAMES[0]
+    frames.close()
+    assert not reader.exhausted
+    assert list(reader.receive(b"")) == FRAMES[1:]
+    assert reader.kept_octets == 0
+
+
+@pytest.mark.parametrize("handle", [0, 1, 255, 256, 70_000])
+def test_heads_that_are_made_ready_are_of_transfers(handle: int) -> None:
+    for settled in (False, True):
+        transfers = WholeTransfers(3, handle, settled=settled)
+        for number, tag in ((0, 1), (70_000, 1 << 40)):
+            found = read(AMQP_HEADER + transfers.head(number, tag, 5) + b"12345")[1]
+            assert found == Frame(3, Transfer(handle, number, tag.to_bytes(8, "big"), 0, settled), b"12345")
 
 
 def test_the_layer_of_security_and_empty_frames() -> None:

@@ -108,7 +108,7 @@ def test_frames_in_any_order_harm_nobody(seed: int) -> None:
         if stranger.one(0, 0, 0, 0, 1):
             hostile.passes(stranger.one(1, 1000, 20_000))
         assert len(hostile.octets()) < 1 << 20
-        assert len(hostile.machine._ending) <= SMALL.channels_max
+        assert len(hostile.machine.sessions.ending) <= SMALL.channels_max
         assert hostile.machine.large_bodies >= 0
     assert hostile.machine.receive_eof(room.now) in ([], [c.PeerLost(hostile.peer)])
     room.apply(c.PeerLost(hostile.peer))
@@ -164,5 +164,5 @@ def test_what_an_attach_says_beside_what_it_needs_is_not_kept() -> None:
     gc.collect()
     kept, _ = tracemalloc.get_traced_memory()
     tracemalloc.stop()
-    assert len(client.machine._sessions[0].links) == 6
+    assert len(client.machine.sessions.by_channel[0].links) == 6
     assert kept < 6 * 10_000, f"{kept / 6:.0f} octets a link"

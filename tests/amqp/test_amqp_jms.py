@@ -61,7 +61,7 @@ def test_a_session_that_nothing_is_sent_on_is_no_burden_to_others(client: Client
     client.hears()
     client.consumes(channel=2)
     sends(client, b"a")
-    assert len(client.machine._sessions) == 4
+    assert len(client.machine.sessions.by_channel) == 4
 
 
 # -- producers --------------------------------------------------------------------------------------------------------------------------

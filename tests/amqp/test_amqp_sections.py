@@ -8,7 +8,8 @@ import pytest
 
 from broker_core.amqp.encoding import encode
 from broker_core.amqp.performatives import MessageHeader, MessageProperties
-from broker_core.amqp.sections import DATA, FOOTER, SEQUENCE, VALUE, body_sections, check_body, open_message, with_annotations, without_expiry, write_header
+from broker_core.amqp.amending import with_annotations, without_expiry, write_header
+from broker_core.amqp.sections import DATA, FOOTER, SEQUENCE, VALUE, body_sections, check_body, open_message
 from broker_core.amqp.types import Array, Described, Malformed, Symbol, Timestamp, UInt, ULong
 from tests.amqp.messages import annotated, data, section, value, written
 

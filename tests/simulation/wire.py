@@ -77,7 +77,7 @@ class NumberedAmqpPeer(AmqpPeer):
     @property
     def is_streaming(self) -> bool:
         """Deliveries wait for the window of their session, or for a large body."""
-        return self._streaming is not None or any(session.head is not None for session in self._connection._sessions.values())
+        return self._streaming is not None or any(session.head is not None for session in self._connection.sessions.by_channel.values())
 
 
 class Wire(asyncio.Transport):

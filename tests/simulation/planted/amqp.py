@@ -6,7 +6,7 @@ from contextlib import suppress
 from typing import Any
 
 from broker_core.amqp.refusals import LinkFault
-from broker_core.amqp import arrivals, connection, receiver, sender, session
+from broker_core.amqp import arrivals, connection, outcomes, receiver, sender, session
 from broker_core.engine import browsing, engine, settlement, subscribing
 from broker_core.engine.effects import Outcome
 
@@ -15,8 +15,8 @@ from .plant import Plant
 
 def released_is_a_failure(plant: Plant) -> None:
     """What nobody has looked at has failed once more."""
-    right = session.outcome_of
-    plant.put(session, "outcome_of", lambda *said: Outcome.FAILED if right(*said) is Outcome.UNUSED else right(*said))
+    right = outcomes.outcome_of
+    plant.put(outcomes, "outcome_of", lambda *said: Outcome.FAILED if right(*said) is Outcome.UNUSED else right(*said))
 
 
 def released_loses_its_place(plant: Plant) -> None:
@@ -134,7 +134,7 @@ def cut_off_is_whole(plant: Plant) -> None:
 
     def receive_eof(self: Any, now: int) -> list[Any]:
         events: list[Any] = []
-        for each in self._sessions.values():
+        for each in self.sessions.by_channel.values():
             for link in each.links.values():
                 begun = getattr(link, "_incoming", None)
                 if begun is not None and begun.message is None and begun.pieces:
@@ -166,18 +166,19 @@ def window_ignored(plant: Plant) -> None:
         right(self)
 
     plant.put(session.Session, "pump", pump)
+    plant.put(session.Session, "room", property(lambda _self: 1000))
 
 
 def outcome_leaves_its_transaction(plant: Plant) -> None:
     """What is accepted within a transaction is over at once."""
-    right = session.Session._settle
+    right = outcomes.Unsettled._settle
 
     def settle(self: Any, link: Any, tags: Any, first: int, disposition: Any, events: list[Any]) -> None:
         right(self, link, tags, first, disposition, events)
-        if isinstance(events[-1], session.Transacted):
+        if isinstance(events[-1], outcomes.Transacted):
             events[-1] = events[-1].work
 
-    plant.put(session.Session, "_settle", settle)
+    plant.put(outcomes.Unsettled, "_settle", settle)
 
 
 BUGS = (

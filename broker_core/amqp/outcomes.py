@@ -1,0 +1,113 @@
+"""What a consumer's session has not settled, and what it says became of it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from broker_core.engine.commands import Settle, Transacted
+from broker_core.engine.effects import Outcome
+
+from .performatives import Accepted, DeliveryState, Disposition, Modified, Rejected, Released, TransactionalState
+from .tokens import Settled
+
+if TYPE_CHECKING:
+    from .sender import Sender
+    from .session import Session
+
+MODULUS = 1 << 32
+ACCEPTED = Outcome.ACCEPTED
+LOOK_EFFORT = 16
+"""Deliveries that a disposition may mean, looked at in a microsecond, about."""
+
+
+class Unsettled:
+    """Of one session."""
+
+    __slots__ = ("deliveries", "session")
+
+    def __init__(self, session: Session) -> None:
+        self.session = session
+        self.deliveries: dict[int, tuple[Sender, int]] = {}
+        """Link and tag, by delivery-id."""
+
+    def forget(self, sender: Sender) -> None:
+        """The link is gone."""
+        gone = [delivery_id for delivery_id, (link, _) in self.deliveries.items() if link is sender]
+        for delivery_id in gone:
+            del self.deliveries[delivery_id]
+
+    def disposition(self, disposition: Disposition, events: list[Any]) -> None:
+        """It has a state, or settles."""
+        first, last, state = disposition.first, disposition.last, disposition.state
+        if last is None or last == first:
+            if (found := self.deliveries.pop(first, None)) is not None and not (disposition.settled and state.__class__ is Accepted and _joins(found, events)):
+                self._settle(found[0], range(found[1], found[1] + 1), first, disposition, events)
+            return
+        taken = self._take(first, last)
+        at = 0
+        while at < len(taken):
+            sender, tag = taken[at][1]
+            upto = at + 1
+            while upto < len(taken) and taken[upto][1] == (sender, tag + upto - at) and taken[upto][0] == taken[at][0] + upto - at:
+                upto += 1
+            self._settle(sender, range(tag, tag + upto - at), taken[at][0], disposition, events)
+            at = upto
+
+    def _take(self, first: int, last: int) -> list[tuple[int, tuple[Sender, int]]]:
+        """Those of the range that are unsettled, in order; they are not any more."""
+        unsettled = self.deliveries
+        count = (last - first) % MODULUS + 1
+        if count <= len(unsettled):
+            self.session.connection.effort += count // LOOK_EFFORT
+            ids = [delivery_id % MODULUS for delivery_id in range(first, first + count)]
+        else:
+            self.session.connection.effort += len(unsettled) // LOOK_EFFORT
+            ids = [delivery_id for delivery_id in unsettled if (delivery_id - first) % MODULUS < count]
+        return [(delivery_id, unsettled.pop(delivery_id)) for delivery_id in ids if delivery_id in unsettled]
+
+    def _settle(self, sender: Sender, tags: range, first: int, disposition: Disposition, events: list[Any]) -> None:
+        """Of one link, neighbours in every respect."""
+        state, transaction = disposition.state, None
+        if state.__class__ is TransactionalState:
+            transaction, state = state.txn_id, state.outcome
+        outcome = outcome_of(state, sender.default_outcome)
+        if outcome is None:  # received: it is not over
+            for number, tag in enumerate(tags):
+                self.deliveries[first + number] = (sender, tag)
+            return
+        token = None if disposition.settled else Settled(self.session, first, first + len(tags) - 1, disposition.state)
+        peer = self.session.connection.peer
+        if transaction is None:
+            events.append(Settle(peer, sender.link, tags, 0, outcome, token))
+        else:
+            events.append(Transacted(peer, transaction, Settle(peer, sender.link, tags, 0, outcome), token))
+
+
+def _joins(found: tuple[Sender, int], events: list[Any]) -> bool:
+    """Clients accept delivery by delivery what they get: if this one is the next of what was accepted just now, it is accepted with that."""
+    if not events or (last := events[-1]).__class__ is not Settle:
+        return False
+    (sender, tag), tags = found, last.tags
+    if last.link != sender.link or tags.__class__ is not range or tags.stop != tag or last.outcome is not ACCEPTED or last.token is not None:
+        return False
+    last.tags = range(tags.start, tag + 1)
+    return True
+
+
+def outcome_of(state: DeliveryState | None, default: Any) -> Outcome | None:
+    """What a consumer's word means for the engine; None: it is not the last one. Without a word the source's default outcome holds, and without
+    that the message was not used."""
+    kind = state.__class__
+    if kind is Accepted:
+        return ACCEPTED
+    if kind is Released:
+        return Outcome.UNUSED
+    if kind is Rejected:
+        return Outcome.REJECTED
+    if kind is Modified:
+        if state.undeliverable_here:  # type: ignore[union-attr]
+            return Outcome.REJECTED
+        return Outcome.FAILED if state.delivery_failed else Outcome.UNUSED  # type: ignore[union-attr]
+    if state is None:
+        return Outcome.UNUSED if default is None else outcome_of(default, None)
+    return None
