@@ -55,6 +55,21 @@ class ScheduleContract:
         assert [told(row) for row in found] == [told(row) for row in rows]
         assert found[3].header.delay == 0
 
+    async def test_a_large_body_that_is_moved_to_another_time_stays_and_that_of_a_cancelled_message_may_go(self, rig: Rig) -> None:
+        store = await rig.open()
+        await store.recover()
+        moved, cancelled = await store.write_body(chunks(b"moved")), await store.write_body(chunks(b"cancelled"))
+        await store.commit(commit(1, scheduled=[delayed(1, 10, body=StoredBody(moved, 5)), delayed(2, 10, body=StoredBody(cancelled, 9))]))
+        await store.commit(commit(2, due=[1, 2], scheduled=[delayed(3, 99, body=StoredBody(moved, 5))]))
+        await store.discard_bodies([cancelled])
+        store = await rig.open()  # a new term sweeps what nobody names
+        await store.recover()
+        found, _ = await store.read(ScheduledWanted(1, (0, 0), 1000, 99, 1 << 20))
+        assert [(row.sequence, row.body) for row in found] == [(3, StoredBody(moved, 5))]
+        assert await body_of(store, moved) == b"moved"
+        with pytest.raises(BodyMissing):
+            await body_of(store, cancelled)
+
     async def test_the_commit_that_makes_a_message_visible_takes_it_from_the_schedule(self, rig: Rig) -> None:
         store = await rig.open()
         await store.recover()
