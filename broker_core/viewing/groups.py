@@ -9,7 +9,8 @@ from typing import Any
 
 from broker_core.engine.dead import DIED_AT, ORIGIN, REASON
 
-from .page import SECONDS, Ask, Key, Piece
+from . import page
+from .page import Ask, Key, Piece
 from .rows import Read, TableGone, TooSlow, keys, source_of
 
 ROWS, ROWS_MIN = 20_000, 500
@@ -38,9 +39,9 @@ class Groups:
     depth: int = 0
 
 
-def groups(ask: Ask, read: Read, clock: Callable[[], float], after: Key | None = None, seconds: float = SECONDS) -> Groups:
+def groups(ask: Ask, read: Read, clock: Callable[[], float], after: Key | None = None) -> Groups:
     """The greatest first. What did not die here, but was sent to a queue for dead messages, has no reason."""
-    deadline = clock() + seconds
+    deadline = clock() + page.SECONDS
     answer = ask({"from": list(after)} if after is not None else {})
     found = Groups(depth=answer["depth"])
     by_name: dict[tuple[str, str], Group] = {}

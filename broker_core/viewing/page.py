@@ -23,6 +23,8 @@ from .rows import Read, Row, TableGone, TooSlow, keys, message_of, statement
 
 SECONDS = 0.12
 """Of one page, from its beginning; what began within it is finished."""
+GRACE = 0.05
+"""That a statement may take beyond it, before it is given up and tried with less."""
 ROWS, ROWS_WITH_BODIES = 4_000, 400
 """That the first statement of a filtered page looks at; the next ones as many as there is time for."""
 ROWS_MAX = 200_000
@@ -111,10 +113,10 @@ def content(message: Message) -> bytes | None:
 # -- pages ------------------------------------------------------------------------------------------------------------------------------
 def browse(
     ask: Ask, read: Read, clock: Callable[[], float], wanted: MessageFilter, limit: int, *, after: Key | None = None, newest_first: bool = False,
-    subscription: int | None = None, bodies: bool = False, seconds: float = SECONDS,
+    subscription: int | None = None, bodies: bool = False,
 ) -> Page:  # fmt: skip
     """At most `limit` messages from `after` on, that one included. `clock`: seconds. `bodies`: come with them, large ones apart."""
-    deadline = clock() + seconds
+    deadline = clock() + SECONDS
     look: dict[str, Any] = {"newest_first": newest_first, "bodies": bodies or wanted.needs_body}
     if wanted.is_everything:
         look |= {"positions": limit, "messages": limit}
@@ -218,7 +220,7 @@ class _Maker:
         text = statement(lane, segments, self.sifted, newest_first=self.newest_first, bodies=self.bodies)
         parameters = keys(self.answer["destination"], lane, segments) | self.sifted.constants
         parameters |= {"first": batch.first, "last": batch.last, "limit": limit}
-        return self.read(text, parameters, max(self.deadline - self.clock(), 0.02) + 0.03 if not self.wanted.is_everything else 2.0)
+        return self.read(text, parameters, max(self.deadline - self.clock(), 0.0) + GRACE if not self.wanted.is_everything else 2.0)
 
     def _takes(self, message: Message) -> bool:
         if self.wanted.is_everything:
