@@ -162,6 +162,31 @@ def test_a_clock_that_was_far_ahead_for_one_term_does_not_stop_the_next(run: Run
     run(story())
 
 
+def test_an_operator_sees_a_connection_and_closes_it_with_a_reason(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def story() -> None:
+        database = MemoryDatabase()
+        term = await Term(monkeypatch, database).start()
+        client = await term.client("q")
+
+        async def asked(verb: str, **arguments: Any) -> dict[str, Any]:
+            request = database.request(verb, "", arguments)
+            await asyncio.sleep(3 * supervisor.CONTROL_SECONDS)
+            answer = database.answer(request)
+            assert answer is not None and answer[0], answer
+            return answer[1]
+
+        (seen,) = (await asked("connections"))["connections"]
+        assert (seen["protocol"], seen["consumers"]) == ("stomp", 1)
+        assert seen["address"] is not None
+        await asked("disconnect", connection=seen["connection"], reason="it hangs")
+        await turns()
+        assert client.commands()[-1] == "ERROR"
+        assert (await asked("connections"))["connections"] == []
+        await term.end()
+
+    run(story())
+
+
 def test_a_node_that_serves_says_what_its_supervisor_waits_for_and_one_that_cannot_listen_does_not(
     run: Run, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
