@@ -147,6 +147,8 @@ CONTROL_WAIT_SECONDS = 5.0
 """A page waits so long for the node's answer. A node that is alive answers within its next poll; a standby takes over within five."""
 LOOK_WAIT_SECONDS = 2.0
 """For what the node is only asked; its answer comes within some ms."""
+COMMAND_URL, COMMAND_TOKEN = env_text("SURETY_URL"), env_text("SURETY_TOKEN")
+"""Of the console that `manage.py mq` talks to; empty: this installation, without a token."""
 ADMIN_USER, ADMIN_PASSWORD = env_text("SURETY_ADMIN_USER", "admin"), env_text("SURETY_ADMIN_PASSWORD")
 
 # -- application --------------------------------------------------------------------------------------------------------------------

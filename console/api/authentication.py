@@ -38,8 +38,8 @@ class BearerScheme(OpenApiAuthenticationExtension):
 
 
 def actor_of(request: Request) -> Actor:
-    """The person, and the token that he gave to a machine, if it is one."""
-    origin, token = origin_of(request), request.auth
+    """The person, and the token that he gave to a machine, if it is one. What the command line asks in its own process came by no connection."""
+    origin, token = getattr(request._request, "command_line", "") or origin_of(request), request.auth
     if token is None:
         return Actor(request.user, origin)
     read_only = token.scope == ApiToken.READ

@@ -19,7 +19,7 @@ class Actor:
 
     user: User | AbstractBaseUser | AnonymousUser
     origin: str = ""
-    """IP address, with the token that was shown if one was; empty: the command line."""
+    """IP address, with the token that was shown if one was; or the command line, and whose it is."""
     read_only: bool = False
     """Came with a token that may only look."""
     verbs: tuple[str, ...] = ()

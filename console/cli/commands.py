@@ -1,0 +1,130 @@
+"""The commands: each is a row that names a verb, an object and the call of the REST API that does it.
+
+What a command takes is what the OpenAPI document says of its call (described.py), so that a new call needs a row here and no code.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+NOTHING: Mapping[str, Any] = {}
+
+
+@dataclass(slots=True, frozen=True)
+class Command:
+    verb: str
+    object: str
+    method: str
+    path: str
+    """Below /api/v1/. `{destination}` is given as queue/NAME, topic/NAME or by its number; other names are those of the API."""
+    columns: str = ""
+    """Of a list: members that a table shows, with dots into what is nested; none: all that are not nested."""
+    fixed: Mapping[str, Any] = field(default_factory=lambda: NOTHING)
+    """What the command says by itself, of the address or of the body."""
+    defaults: Mapping[str, Any] = field(default_factory=lambda: NOTHING)
+    """Of the body, unless it is said."""
+    names: Mapping[str, str] = field(default_factory=lambda: NOTHING)
+    """Options that are called otherwise than their member or parameter."""
+    asks: str | None = None
+    """A person is asked before; the words say what it does. None: only if it deletes."""
+    follows: bool = False
+    """The answer is an operation: it is followed to its end."""
+    adds: str = ""
+    """Of a list whose pages are to be added up: members that name a row; the numbers `count` and `octets` are added."""
+
+    @property
+    def name(self) -> str:
+        return f"{self.verb} {self.object}"
+
+
+MESSAGES = "destinations/{destination}/messages"
+AGAIN = {"json": "json-body", **{f"from_message.{name}": f"from-{name}" for name in ("destination", "message", "subscription")}}
+BY_HAND = "Its coordinator may decide otherwise, and then half of it is done."
+LISTED = "key message_id state priority size accepted_at attempts delivery.account dead.reason dead.origin"
+COMMANDS = (
+    # -- destinations
+    Command("list", "dst", "GET", "destinations", "address state consumers depth unsettled scheduled octets oldest_ms dead_total"),
+    Command("query", "dst", "GET", "destinations/{destination}"),
+    Command("create", "dst", "POST", "destinations"),
+    Command("update", "dst", "PATCH", "destinations/{destination}"),
+    Command("destroy", "dst", "DELETE", "destinations/{destination}"),
+    Command("pause", "dst", "POST", "destinations/{destination}/pause", defaults={"direction": "ALL"}),
+    Command("resume", "dst", "POST", "destinations/{destination}/resume", defaults={"direction": "ALL"}),
+    Command("purge", "dst", "POST", "destinations/{destination}/purge"),
+    Command("metrics", "bkr", "GET", "totals"),
+    # -- messages
+    Command("list", "msg", "GET", MESSAGES, LISTED),
+    Command("query", "msg", "GET", MESSAGES + "/{key}"),
+    Command("download", "msg", "GET", MESSAGES + "/{key}/body"),
+    Command("send", "msg", "POST", MESSAGES, names=AGAIN),
+    Command("export", "msg", "GET", MESSAGES + "/export"),
+    Command("import", "msg", "POST", MESSAGES + "/import"),
+    Command("list", "dead", "GET", MESSAGES + "/dead", "reason origin count octets first_at last_at", adds="reason origin"),
+    # -- what is named and set up
+    Command("list", "policy", "GET", "policies"),
+    Command("query", "policy", "GET", "policies/{name}"),
+    Command("update", "policy", "PUT", "policies/{name}"),
+    Command("destroy", "policy", "DELETE", "policies/{name}"),
+    Command("list", "alias", "GET", "aliases"),
+    Command("query", "alias", "GET", "aliases/{name}"),
+    Command("create", "alias", "POST", "aliases"),
+    Command("update", "alias", "PATCH", "aliases/{name}"),
+    Command("destroy", "alias", "DELETE", "aliases/{name}", asks="Who uses the name uses a queue or topic of that name from then on."),
+    Command("list", "obj", "GET", "objects"),
+    Command("query", "obj", "GET", "objects/{name}"),
+    Command("create", "obj", "POST", "objects"),
+    Command("update", "obj", "PUT", "objects/{name}"),
+    Command("destroy", "obj", "DELETE", "objects/{name}", asks="Programs that look it up find it no more."),
+    Command("list", "link", "GET", "links"),
+    Command("query", "link", "GET", "links/{name}"),
+    Command("create", "link", "POST", "links"),
+    Command("update", "link", "PUT", "links/{name}"),
+    Command("destroy", "link", "DELETE", "links/{name}", asks="Nothing goes to, or comes from, that broker any more."),
+    # -- subscriptions and transactions
+    Command("list", "dur", "GET", "subscriptions", "number client_id name address state account idle_since"),
+    Command("list", "txn", "GET", "branches", "number xid state account sends acknowledgements octets prepared_at"),
+    Command("query", "txn", "GET", "branches/{number}"),
+    Command("commit", "txn", "POST", "branches/{number}/{verb}", fixed={"verb": "commit"}, asks=BY_HAND),
+    Command("rollback", "txn", "POST", "branches/{number}/{verb}", fixed={"verb": "rollback"}, asks=BY_HAND),
+    Command("forget", "txn", "POST", "branches/{number}/{verb}", fixed={"verb": "forget"}, asks="Its coordinator is not told any more how it ended."),
+    # -- accounts, operators
+    Command("list", "usr", "GET", "accounts", "name disabled loopback_only groups connections_max created_at"),
+    Command("query", "usr", "GET", "accounts/{name}"),
+    Command("create", "usr", "POST", "accounts"),
+    Command("update", "usr", "PATCH", "accounts/{name}"),
+    Command("destroy", "usr", "DELETE", "accounts/{name}", asks="Programs that use it are disconnected and log in no more."),
+    Command("list", "rule", "GET", "access"),
+    Command("query", "rule", "GET", "access/{number}"),
+    Command("create", "rule", "POST", "access"),
+    Command("destroy", "rule", "DELETE", "access/{number}", asks="What no rule allows is refused."),
+    Command("list", "operator", "GET", "operators"),
+    Command("query", "operator", "GET", "operators/{name}"),
+    Command("create", "operator", "POST", "operators"),
+    Command("update", "operator", "PATCH", "operators/{name}"),
+    Command("list", "grant", "GET", "grants"),
+    Command("query", "grant", "GET", "grants/{number}"),
+    Command("create", "grant", "POST", "grants"),
+    Command("update", "grant", "PATCH", "grants/{number}"),
+    Command("destroy", "grant", "DELETE", "grants/{number}"),
+    Command("list", "token", "GET", "tokens"),
+    Command("create", "token", "POST", "tokens"),
+    Command("destroy", "token", "DELETE", "tokens/{number}", asks="Programs that use it are refused."),
+    # -- the broker
+    Command("query", "bkr", "GET", "node"),
+    Command("query", "health", "GET", "health"),
+    Command("list", "audit", "GET", "audit", "entry at who origin what address done"),
+    Command("query", "request", "GET", "requests/{number}"),
+    Command("query", "me", "GET", "whoami"),
+    Command("list", "problem", "GET", "problems"),
+)
+WITHOUT = {
+    ("GET", "schema/"): "it is for programs that write clients; people have --help",
+}
+"""Calls that have no command, and why."""
+SYNONYMS = {"add": "create", "delete": "destroy"}
+"""imqusermgr's and imqobjmgr's verbs, where nothing else is called so."""
+BY_NAME = {(each.verb, each.object): each for each in COMMANDS}
+
+
+def find(verb: str, thing: str) -> Command | None:
+    return BY_NAME.get((verb, thing)) or BY_NAME.get((SYNONYMS.get(verb, verb), thing))
