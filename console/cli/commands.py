@@ -60,6 +60,13 @@ COMMANDS = (
     Command("export", "msg", "GET", MESSAGES + "/export"),
     Command("import", "msg", "POST", MESSAGES + "/import"),
     Command("list", "dead", "GET", MESSAGES + "/dead", "reason origin count octets first_at last_at", adds="reason origin"),
+    *(
+        Command(verb, "msg", "POST", "destinations/{destination}/operations", fixed={"verb": verb}, names={"destination": "to"}, follows=True)
+        for verb in ("move", "copy", "retry", "delete", "purge", "expire", "reprioritize")
+    ),
+    Command("list", "operation", "GET", "operations", "number verb address state looked_at done skipped failed total requested_by started_at"),
+    Command("query", "operation", "GET", "operations/{number}"),
+    Command("cancel", "operation", "POST", "operations/{number}/cancel", asks="What it has done stays done."),
     # -- what is named and set up
     Command("list", "policy", "GET", "policies"),
     Command("query", "policy", "GET", "policies/{name}"),
@@ -87,6 +94,13 @@ COMMANDS = (
     Command("commit", "txn", "POST", "branches/{number}/{verb}", fixed={"verb": "commit"}, asks=BY_HAND),
     Command("rollback", "txn", "POST", "branches/{number}/{verb}", fixed={"verb": "rollback"}, asks=BY_HAND),
     Command("forget", "txn", "POST", "branches/{number}/{verb}", fixed={"verb": "forget"}, asks="Its coordinator is not told any more how it ended."),
+    # -- connections
+    Command("list", "cxn", "GET", "connections", "connection account client_id protocol address since consumers unsettled oldest_since"),
+    Command("query", "cxn", "GET", "connections/{number}"),
+    Command("destroy", "cxn", "DELETE", "connections/{number}", asks="Its client is told the reason, and may connect again."),
+    Command("list", "con", "GET", "consumers", "consumer kind connection account destination subscription_name delivered unsettled oldest_since"),
+    Command("list", "held", "GET", "consumers/{number}/deliveries"),
+    Command("release", "con", "POST", "consumers/{number}/release", asks="What it holds is delivered again, to others or to it."),
     # -- accounts, operators
     Command("list", "usr", "GET", "accounts", "name disabled loopback_only groups connections_max created_at"),
     Command("query", "usr", "GET", "accounts/{name}"),
