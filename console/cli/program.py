@@ -272,7 +272,7 @@ class _Run:
         else:
             for each in warnings_of(document):
                 self._terminal.say(f"Warning: {each}")
-            show(document, self._terminal.stdout)
+            show(document, self._terminal.stdout, self._command.columns.split())
         return exits.DONE
 
     def _octets(self, answer: Answer) -> int:

@@ -87,11 +87,11 @@ class Documents:
         self.out.write("}\n")
 
 
-def show(document: Any, out: TextIO) -> None:
-    """One thing, for people."""
+def show(document: Any, out: TextIO, columns: Sequence[str] = ()) -> None:
+    """One thing, for people; or the few that there are of it."""
     if not isinstance(document, dict):
         items = document if isinstance(document, list) else [{"answer": document}]
-        Table((), out).add(items)
+        Table(columns, out).add(items)
     elif set(document) == {"warnings"}:
         print("Done.", file=out)
     elif {"verb", "state", "result", "number"} <= set(document):

@@ -227,8 +227,10 @@ def test_the_broker_tells_of_itself(node, database):
     facts.one_of_each(database)
     assert mq("query", "bkr", "--json").document["alive"] is True
     assert re.search("^ready +", mq("query", "health").told)
+    assert re.search("^expire +[0-9]+ +yes", mq("list", "task").told, re.MULTILINE)
+    assert mq("list", "problem").told.startswith("code ")
     assert mq("metrics", "bkr").code == exits.DONE
-    for words in (["list", "txn"], ["query", "txn", "1"], ["list", "dur"], ["list", "audit", "--limit", "2"], ["query", "request", "1"], ["list", "problem"]):
+    for words in (["list", "txn"], ["query", "txn", "1"], ["list", "dur"], ["list", "audit", "--limit", "2"], ["query", "request", "1"]):
         ran = mq(*words)
         assert ran.code == exits.DONE, (words, ran)
 
@@ -271,12 +273,22 @@ def test_an_operation_is_counted_agreed_to_and_followed_to_its_end(messages):
 
 def test_an_operation_that_does_not_end_well_is_told_from_one_that_does(messages, monkeypatch):
     ended = {"number": 7, "state": "failed", "done": 3, "skipped": 0, "failed": 1, "looked_at": 4, "total": 8, "verb": "move", "error": "the queue is full"}
-    monkeypatch.setattr("console.cli.program.show", lambda document, out: None)
+    monkeypatch.setattr("console.cli.program.show", lambda document, out, columns: None)
     monkeypatch.setattr("console.cli.program._Run._outcome", lambda run, answer: ended)
     ran = mq("move", "msg", "queue/orders", "--to", "queue/other", "--force", there=True)
     assert ran.code == exits.UNFINISHED
     assert "50% [###############---------------] 3 of 8, looked at 4" in ran.said
     assert ran.said.endswith("Operation 7 is failed after 3 messages: the queue is full.\n")
+
+
+def test_delayed_messages_are_listed_cancelled_delivered_and_moved(messages, database):
+    messages.send(b"a", b"b", b"c", delay=3_600_000)
+    first, second, third = (str(each["number"]) for each in mq("list", "delayed", "queue/orders", "--json").document["items"])
+    assert mq("cancel", "delayed", "queue/orders", first, typed="yes\n").code == exits.DONE
+    assert mq("deliver", "delayed", "queue/orders", second).code == exits.DONE
+    assert mq("reschedule", "delayed", "queue/orders", third, "--due-at", "2100-01-01T00:00:00Z").code == exits.DONE
+    [left] = mq("list", "delayed", "queue/orders", "--json").document["items"]
+    assert left["due_at"].startswith("2100-01-01")
 
 
 def test_an_export_is_an_import(messages):
