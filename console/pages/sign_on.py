@@ -1,7 +1,6 @@
 """Logging in by single sign-on: to the provider, and back. What must be known when the browser comes back is in a signed cookie of its own, not in a
 session: strangers make no rows."""
 
-import json
 import logging
 from typing import Any
 
@@ -60,9 +59,9 @@ def back(request: HttpRequest) -> HttpResponse:
         response = render(request, "console/login.html", {"retry_seconds": throttled.retry_seconds}, status=429)
         response.headers["Retry-After"] = str(throttled.retry_seconds)
         return response
-    kept = _kept(request)
     try:
-        shown = single_sign_on.conclude(request.GET, kept.get("kept", {}))
+        kept = _kept(request)
+        shown = single_sign_on.conclude(request.GET, kept["kept"])
         user = sign_on.admit(shown, settings.OIDC.roles, origin)
     except single_sign_on.ProviderSilent as error:
         return _refuse(request, error, "The provider of single sign-on does not answer as it should. Try again later.", 502)
@@ -81,12 +80,11 @@ def back(request: HttpRequest) -> HttpResponse:
 
 
 def _kept(request: HttpRequest) -> dict[str, Any]:
-    """Empty: nothing that we have signed in the last minutes."""
+    """What `begin` has signed in the last minutes. Raises NotShown."""
     try:
-        kept = signing.loads(request.COOKIES.get(COOKIE, "")[:COOKIE_CHARACTERS_MAX], salt=SALT, max_age=COOKIE_SECONDS)
-    except (signing.BadSignature, json.JSONDecodeError):
-        return {}
-    return kept if isinstance(kept, dict) else {}
+        return dict(signing.loads(request.COOKIES.get(COOKIE, "")[:COOKIE_CHARACTERS_MAX], salt=SALT, max_age=COOKIE_SECONDS))
+    except signing.BadSignature as error:
+        raise single_sign_on.NotShown("this browser has not begun it, or too long ago") from error
 
 
 def _refuse(request: HttpRequest, error: Exception, sentence: str, status: int) -> HttpResponse:
