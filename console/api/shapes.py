@@ -183,7 +183,7 @@ class Account(Shape):
     groups = serializers.ListField(child=String())
     connections_max = Integer(help_text="0: as many as the broker takes.")
     sessions_max = Integer()
-    former_password_until = Instant(allow_null=True, help_text="Null: only one password is good.")
+    rotating_until = Instant(allow_null=True, help_text="Null: only one password is good.")
 
 
 class AccessRule(Shape):

@@ -21,7 +21,7 @@ class Account:
     connections_max: int
     sessions_max: int
     """0: as many as the broker takes."""
-    former_password_until: datetime | None
+    rotating_until: datetime | None
     """None: only one password is good."""
 
 
@@ -36,7 +36,7 @@ class AccessRule:
 
 
 COLUMNS = """name, disabled, loopback_only, persistent_reliability, nonpersistent_reliability, created_at, groups, connections_max, sessions_max,
-    CASE WHEN previous_until > clock_timestamp() THEN previous_until END AS former_password_until"""
+    CASE WHEN previous_until > clock_timestamp() THEN previous_until END AS rotating_until"""
 
 
 def by_name(name: str) -> Account | None:

@@ -112,7 +112,7 @@ def shown(token: str, address: str) -> ApiToken | None:
         found = ApiToken.objects.select_related("owner").filter(digest=_digest(token), expires_at__gt=now, owner__is_active=True).first()
     if found is None:
         login.admit(GUESSES, address)
-        record("a stranger", address, "token shown", result={"refused": "the token is wrong, has expired or was revoked"})
+        record("a stranger", address, "login by token", result={"refused": "the token is wrong, has expired or was revoked"})
         return None
     if found.last_used_at is None or found.last_used_at < now - timedelta(seconds=USE_SECONDS):
         ApiToken.objects.filter(pk=found.pk).update(last_used_at=now)

@@ -63,10 +63,10 @@ def test_two_passwords_are_good_for_a_while(client, olga, database):
     now, before = _verifiers(database)
     assert check_password("the second one", now)
     assert check_password("the first one", before)
-    assert call(client, "GET", "accounts/shop").document["former_password_until"] is not None
+    assert call(client, "GET", "accounts/shop").document["rotating_until"] is not None
     assert call(client, "PATCH", "accounts/shop", {"password": "the third one"}).status_code == 200
     assert facts.rows(database, "SELECT previous_stored_key, previous_until FROM surety.account WHERE name = 'shop'") == [(None, None)]
-    assert call(client, "GET", "accounts/shop").document["former_password_until"] is None
+    assert call(client, "GET", "accounts/shop").document["rotating_until"] is None
 
 
 @pytest.mark.parametrize("wrong", [{"overlap_seconds": 60}, {"password": "long enough", "overlap_seconds": 30 * 86_400 + 1}, {"connections_max": -1},

@@ -76,5 +76,5 @@ def test_logins_are_in_it_the_refused_ones_too(database):
     assert facts.rows(database, "SELECT who, origin, what, address, result IS NOT NULL FROM surety.audit ORDER BY entry") == [
         ("a stranger", "127.0.0.1", "login", OPERATOR, True),
         (OPERATOR, "127.0.0.1", "login", "", False),
-        ("a stranger", "127.0.0.1", "token shown", "", True),
+        ("a stranger", "127.0.0.1", "login by token", "", True),
     ]
