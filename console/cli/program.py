@@ -27,6 +27,7 @@ POLL_SECONDS = 0.25
 ANSWER_SECONDS = 40
 """A request lapses after thirty."""
 OPEN = ("waiting", "running")
+MAY_HAVE_SLASHES = ("destination", "name")
 
 
 @dataclass(slots=True)
@@ -66,6 +67,8 @@ def main(argv: Sequence[str], terminal: Terminal | None = None) -> int:
 
 
 def _run(shared: argparse.Namespace, rest: Sequence[str], terminal: Terminal) -> int:
+    if any("\udc80" <= letter <= "\udcff" for word in rest for letter in word):
+        raise Ended(exits.USAGE, "A word of the command line is not in the encoding that this terminal says it has.")
     verb, thing = [*rest, "", ""][:2]
     if not verb or verb in ("-h", "--help", "help"):
         terminal.stdout.write(options.general_help())
@@ -142,7 +145,7 @@ class _Run:
         return self._typed.query.get("dry_run") == "true"
 
     def _target_of(self, query: Mapping[str, str]) -> str:
-        parts = {name: quote(value, safe="/") for name, value in self._typed.path.items()}
+        parts = {name: quote(value) for name, value in self._typed.path.items()}
         return self._command.path.format(**parts) + (f"?{urlencode(query)}" if query else "")
 
     def _call(self, query: Mapping[str, str], body: bytes | None) -> Answer:
@@ -171,6 +174,9 @@ class _Run:
 
     def _find_destinations(self) -> None:
         """Their numbers, where the call wants numbers and people give names."""
+        for name, value in self._typed.path.items():
+            if "/" in value and name not in MAY_HAVE_SLASHES:  # or it would be the address of another call
+                raise Ended(exits.USAGE, f"{name}: {value!r} is none.")
         if "destination" in self._typed.path:
             self._typed.path["destination"] = str(self._number_of(self._typed.path["destination"]))
         for each in self._told.arguments:
@@ -213,6 +219,8 @@ class _Run:
         """What the dry run counts, as a sentence; the call is given the depth that it says."""
         depth = next((each for each in self._told.arguments if each.member == COUNTED), None)
         given = depth is not None and COUNTED in {**self._typed.query, **self._typed.body}
+        if depth is not None and not given and self._typed.headers:
+            raise Ended(exits.USAGE, "--idempotency-key goes with --depth: a repetition is the very same call, and what is counted is not.")
         if self._force and (depth is None or given):
             return ""
         body = {COUNTED: 0, **self._typed.body} if depth is not None and depth.place == BODY else self._typed.body
@@ -258,7 +266,7 @@ class _Run:
             progress.tell(operation)
         except KeyboardInterrupt:
             number = operation["number"]
-            raise Ended(exits.STOPPED, f"\nIt goes on: `query operation {number}` tells how far it is, `cancel operation {number}` ends it.") from None
+            raise Ended(exits.STOPPED, f"It goes on: `query operation {number}` tells how far it is, `cancel operation {number}` ends it.") from None
         finally:
             progress.end()
         if operation["state"] != "done":

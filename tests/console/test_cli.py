@@ -47,6 +47,9 @@ def node(database):
         (["create", "usr", "shop", "--password-file", "/not/there"], "password: /not/there cannot be read (No such file or directory)."),
         (["create", "link", "a", "-o", "passcode=secret"], "write passcode=@FILE"),
         (["list", "dst", "--token", "surety_x"], "A token goes with --url"),
+        (["purge", "dst", "1", "--idempotency-key", "k"], "goes with --depth"),
+        (["query", "msg", "7", "4-1/body"], "key: '4-1/body' is none."),
+        (["query", "usr", "a\udcff"], "is not in the encoding"),
         (["completion", "csh"], "Completion is for bash, zsh, fish"),
     ],
 )
@@ -153,7 +156,7 @@ def test_a_destination_from_its_creation_to_its_end(node):
 
 def test_a_purge_is_of_the_depth_that_was_counted(node, database):
     assert mq("purge", "dst", "queue/orders", "--dry-run", "--json").document["discarded"] == 3
-    ran = mq("purge", "dst", "queue/orders", "--force", "--idempotency-key", "k1")
+    ran = mq("purge", "dst", "queue/orders", "--force")
     assert (ran.code, ran.told, ran.said) == (exits.DONE, "Done: purged 3, outstanding 0.\n", "")
     assert facts.rows(database, "SELECT arguments FROM surety.control_request WHERE verb = 'purge'") == [({"depth": 3},)]
 
@@ -172,6 +175,12 @@ def test_a_list_is_a_table_for_people_and_a_document_for_scripts(node):
     assert [each["address"] for each in rest["items"]] == ["queue/mq.sys.dmq", "queue/orders"]
     assert rest["next"] is None
     assert mq("list", "link").said == "There is none.\n"
+
+
+def test_a_purge_with_a_key_is_done_once(node, database):
+    words = ("purge", "dst", "queue/orders", "--force", "--depth", "3", "--idempotency-key", "k1", "--json")
+    assert mq(*words).document == mq(*words).document
+    assert facts.rows(database, "SELECT count(*) FROM surety.control_request WHERE verb = 'purge'") == [(1,)]
 
 
 def test_all_of_a_list_is_fetched_by_pages(database, monkeypatch):
