@@ -36,8 +36,8 @@ class Ran:
 
 
 def mq(*words: str, typed: str = "", there: bool = False) -> Ran:
-    """`typed`: what standard input holds; `there`: standard output is a terminal."""
-    terminal = Terminal(_Person(typed), _Person(there=there), _Person(there=there))
+    """`typed`: what standard input holds; `there`: somebody sits at a terminal."""
+    terminal = Terminal(_Person(typed, there), _Person(there=there), _Person(there=there))
     code = main(words, terminal)
     terminal.stdout.flush()
     terminal.stderr.flush()

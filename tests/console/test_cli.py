@@ -203,6 +203,26 @@ def test_accounts_and_operators_get_their_passwords_from_files(node, tmp_path, d
     assert "correct horse" not in json.dumps(facts.rows(database, "SELECT arguments FROM surety.audit"))
 
 
+def test_a_person_is_asked_for_a_password_twice_and_sees_neither(database, monkeypatch):
+    typed = iter(["correct horse 9", "correct horse 8", "correct horse 9", "correct horse 9"])
+    monkeypatch.setattr("console.cli.program.getpass", lambda prompt, stream: next(typed))
+    ran = mq("create", "usr", "shop", there=True)
+    assert (ran.code, ran.said) == (exits.USAGE, "They are not the same.\n")
+    assert mq("create", "usr", "shop", there=True).told == "Done.\n"
+
+
+def test_ctrl_c_leaves_an_operation_running_and_says_how_to_go_on(messages, monkeypatch):
+    running = {"number": 7, "state": "running", "done": 3, "skipped": 0, "failed": 0, "looked_at": 4, "total": None, "verb": "copy", "error": ""}
+    monkeypatch.setattr("console.cli.program._Run._outcome", lambda run, answer: running)
+
+    def stop(progress, operation):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("console.cli.program.Progress.tell", stop)
+    ran = mq("copy", "msg", "queue/orders", "--to", "queue/orders", "--force")
+    assert (ran.code, ran.said) == (exits.STOPPED, "It goes on: `query operation 7` tells how far it is, `cancel operation 7` ends it.\n")
+
+
 def test_what_is_named_and_set_up_is_made_and_taken_away(node, tmp_path):
     (tmp_path / "passcode").write_text("secret\n")
     for words in (
