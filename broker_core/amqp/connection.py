@@ -85,6 +85,8 @@ class Connection:
         """Sessions that have something to tell of what was confirmed just now."""
         self.unconfirmed = self.unconfirmed_octets = self.large_bodies = 0
         """Sends, the octets of them that are in memory, and large bodies on their way to the store."""
+        self.begun_octets = 0
+        """Of messages that are not here as a whole."""
         self.payload_max = 512 - TRANSFER_OVERHEAD
         self.phase = Phase.GREETING
         self.idle = Idle(limits.idle_ms, now)

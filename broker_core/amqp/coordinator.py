@@ -157,6 +157,7 @@ class Transactions:
             state.error.condition = ROLLED_BACK
         elif isinstance(state, Rejected) and isinstance(token.state, Declared):
             self._open.pop(token.state.txn_id, None)
+            self.session.connection.transactions.forget(token.state.txn_id)
         if not token.settled:
             self.session.settle_incoming(token.delivery_id, token.delivery_id, state)
         self._give_credit()

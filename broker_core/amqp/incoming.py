@@ -19,6 +19,8 @@ class Incoming:
     pieces: list[bytes] = field(default_factory=list)
     octets: int = 0
     """Held in `pieces`."""
+    held: int = 0
+    """What they take, for all of the connection's deliveries that have begun."""
     body: int = 0
     """Octets of the large body that are on their way to the store."""
     message: Message | None = None

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 @dataclass(slots=True, frozen=True)
 class Limits:
     """Bounds and intervals of one connection. It holds at most a frame under way, `early_octets_max` while its login is being checked, the sends that are
-    not confirmed, and one part of each large message under way."""
+    not confirmed, what has come of messages in part, and one part of each large message under way."""
 
     frame_octets_max: int = 128 * 1024
     """One frame, as the peer is told: what a stranger may have us hold before anything is known of him."""
@@ -26,6 +26,9 @@ class Limits:
     """One part of a large body: the size of a chunk in the store (R16)."""
     large_bodies_max: int = 16
     """Large messages under way at once on one connection: each has up to three parts in memory."""
+    begun_octets_max: int = 32 * 1024 * 1024
+    """Of all messages that have come in part, large ones with what is not on its way to the store: those alone have up to 16 MiB. Honest clients send one after
+    the other."""
     early_octets_max: int = 1024 * 1024
     """What may arrive while a login is being checked: four reads of 256 KiB, as reading stops at once."""
     credit: int = 1000

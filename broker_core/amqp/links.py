@@ -10,7 +10,7 @@ from .addresses import address_of, kind_of, written
 from .coordinator import Transactions
 from .performatives import SENDER, Attach, Coordinator, Target
 from .receiver import Receiver
-from .refusals import INVALID_FIELD, NOT_FOUND, RESOURCE_LIMIT, RESOURCE_LOCKED, LinkFault, quoted
+from .refusals import INVALID_FIELD, NOT_FOUND, RESOURCE_LIMIT, RESOURCE_LOCKED, LinkFault, SessionFault, quoted
 from .sender import Sender
 from .terminus import consumer_of, lifetime, temporary_kind
 
@@ -43,12 +43,14 @@ class Links:
         return sender
 
     def check_name(self, attach: Attach) -> None:
-        """Raises LinkFault."""
-        limits = self.connection.limits
+        """Raises LinkFault, SessionFault."""
+        limits, sessions = self.connection.limits, self.connection.sessions.by_channel.values()
+        if sum([session.unanswered for session in sessions]) > limits.links_max:
+            raise SessionFault(RESOURCE_LIMIT, f"more than {limits.links_max} links of one connection were detached, and that was not answered")
         if len(attach.name) > limits.name_max:
             raise LinkFault(INVALID_FIELD, f"a link's name has at most {limits.name_max} characters")
         links = 0
-        for session in self.connection.sessions.by_channel.values():
+        for session in sessions:
             links += len(session.links)
             if (attach.name, attach.role) in session.names:
                 raise LinkFault(RESOURCE_LOCKED, f"a link {quoted(attach.name)} is attached on this connection")

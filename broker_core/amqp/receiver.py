@@ -27,6 +27,8 @@ MODULUS = 1 << 32
 TEMPORARY = ("temp-queue:", "temp-topic:", "/temp-queue/", "/temp-topic/")
 FIRST_CREDIT = 64
 """Before the size of its messages is known."""
+PIECE_OCTETS_MIN = 64
+"""What a piece of a delivery takes at least, however few octets it has."""
 SIZE_DECAY = 16
 """The size that is reckoned with falls to a sixteenth less with each smaller message."""
 
@@ -113,10 +115,13 @@ class Receiver:
         self._end(events)
 
     def _end(self, events: list[Any]) -> None:
-        if self._incoming is not None and self._incoming.message is not None:
+        incoming, self._incoming = self._incoming, None
+        if incoming is None:
+            return
+        self._gathered(incoming)
+        if incoming.message is not None:
             self.session.connection.large_bodies -= 1
-            events.append(BodyDropped(self._incoming))
-        self._incoming = None
+            events.append(BodyDropped(incoming))
 
     # -- credit ---------------------------------------------------------------------------------------------------------------------
     def flow(self, flow: Flow, events: list[Any]) -> None:
@@ -172,9 +177,24 @@ class Receiver:
             self._end(events)
             self.replenish()
             return
+        if payload:
+            self._keep(incoming, payload)
+        self._take_pieces(incoming, events, last=not transfer.more)
+
+    def _keep(self, incoming: Incoming, payload: bytes) -> None:
+        """Until there is enough of it."""
+        held = max(len(payload), PIECE_OCTETS_MIN)
         incoming.pieces.append(payload)
         incoming.octets += len(payload)
-        self._take_pieces(incoming, events, last=not transfer.more)
+        incoming.held += held
+        self.session.connection.begun_octets += held
+
+    def _gathered(self, incoming: Incoming) -> bytes:
+        """What was kept of it, which it is not any longer."""
+        octets = b"".join(incoming.pieces)
+        self.session.connection.begun_octets -= incoming.held
+        incoming.pieces, incoming.octets, incoming.held = [], 0, 0
+        return octets
 
     def _take_pieces(self, incoming: Incoming, events: list[Any], *, last: bool) -> None:
         limits = self.session.connection.limits
@@ -184,11 +204,15 @@ class Receiver:
             self._incoming = None
         if incoming.message is None:
             if last:
-                self._take(incoming, b"".join(incoming.pieces), events)
+                self._take(incoming, self._gathered(incoming), events)
             elif incoming.octets > limits.large_body_octets + limits.section_octets_max:
-                self._take(incoming, b"".join(incoming.pieces), events, whole=False)
-        elif last or incoming.octets >= limits.part_octets_max:
-            self._store(incoming, b"".join(incoming.pieces), events)
+                self._take(incoming, self._gathered(incoming), events, whole=False)
+            elif self.session.connection.begun_octets > limits.begun_octets_max:
+                self._gathered(incoming)
+                text = f"more than {limits.begun_octets_max} octets of this connection's messages have come in part: send it again later"
+                self._reject(incoming, Error(RESOURCE_LIMIT, text), events)
+        elif last or incoming.held >= limits.part_octets_max:
+            self._store(incoming, self._gathered(incoming), events)
             if last:
                 self._send(incoming, incoming.message, incoming.body, 0, events)
 
@@ -243,7 +267,6 @@ class Receiver:
         return address if address.partition("/")[2].startswith(f"{self.session.connection.temporaries}.") else ""
 
     def _store(self, incoming: Incoming, octets: bytes, events: list[Any]) -> None:
-        incoming.pieces, incoming.octets = [], 0
         incoming.body += len(octets)
         if octets:
             events.append(BodyPart(incoming, octets))

@@ -37,8 +37,8 @@ class Session:
         self.channel = channel
         self.links: dict[int, Sender | Receiver | Transactions] = {}
         """By handle: the peer's, and ours."""
-        self.names: dict[tuple[str, bool], None] = {}
-        """Of links that are attached, with the peer's roles."""
+        self.names: dict[tuple[str, bool], int] = {}
+        """Of links that are attached, with the peer's roles: their handles."""
         self._detached: dict[int, None] = {}
         """Handles of links that we have detached and the peer has not: what comes for them is late."""
         self._leaving: dict[int, list[Attach | Flow | Detach]] = {}
@@ -60,6 +60,8 @@ class Session:
         """What the engine has confirmed, by delivery-id, and the peer is to be told now."""
         self._fed: dict[Receiver, None] = {}
         """Links that have room for more, as something of theirs was confirmed."""
+        self._is_over = False
+        """Nothing is said on its channel any more: another session may have it."""
 
     # -- what the connection asks ---------------------------------------------------------------------------------------------------
     @property
@@ -70,8 +72,14 @@ class Session:
     def begin(self) -> None:
         self.write(Begin(self.channel, self._next_outgoing_id, WINDOW, WINDOW, HANDLE_MAX))
 
+    @property
+    def unanswered(self) -> int:
+        """Links that we have detached and the peer has not."""
+        return len(self._detached)
+
     def write(self, performative: Any, payload: bytes = b"") -> None:
-        self.connection.out.append(frame(self.channel, performative, payload))
+        if not self._is_over:
+            self.connection.out.append(frame(self.channel, performative, payload))
 
     # -- links ----------------------------------------------------------------------------------------------------------------------
     def attach(self, attach: Attach, events: list[Any]) -> None:
@@ -82,19 +90,18 @@ class Session:
             return
         if handle in self.links or handle in self._detached:
             raise SessionFault(HANDLE_IN_USE, f"handle {handle} is in use")
-        for leaving in self._leaving:
-            link = self.links.get(leaving)
-            if link is not None and (link.name, not link.role) == (attach.name, attach.role) and leaving not in self._named_alike:
-                self._named_alike[leaving] = handle
-                self._leaving[handle] = [attach]
-                return
+        leaving = self.names.get((attach.name, attach.role))
+        if leaving is not None and leaving in self._leaving and leaving not in self._named_alike:
+            self._named_alike[leaving] = handle
+            self._leaving[handle] = [attach]
+            return
         try:
             self.connection.links.check_name(attach)
             self.links[handle] = link = self.connection.links.make(self, attach)
         except LinkFault as fault:
             self.refuse_attach(attach, fault.error)
             return
-        self.names[attach.name, attach.role] = None
+        self.names[attach.name, attach.role] = handle
         link.open(events)
 
     def refuse_attach(self, attach: Attach, error: Error | None) -> None:
@@ -158,6 +165,7 @@ class Session:
 
     def close(self, events: list[Any]) -> None:
         """The session has ended: its links are gone."""
+        self._is_over = True
         for link in list(self.links.values()):
             link.lose(events)
         self.links.clear()
@@ -240,15 +248,21 @@ class Session:
         if flow.handle is None:
             if flow.echo:
                 self.write_flow()
-        elif flow.handle not in self._detached and not (self._leaving.get(flow.handle) and self._is_late(flow.handle, flow)):
-            link = self._link(flow.handle)
-            try:
-                link.flow(flow, events)
-            except LinkFault as fault:
-                link.lose(events)
-                self.end_link(flow.handle, fault.error)
+        else:
+            self.flow_of_link(flow.handle, flow, events)
         if self._waiting:
             self.pump()
+
+    def flow_of_link(self, handle: int, flow: Flow, events: list[Any]) -> None:
+        """What it says of the link alone, perhaps later: what it says of the session held when it came."""
+        if handle in self._detached or (self._leaving.get(handle) and self._is_late(handle, flow)):
+            return
+        link = self._link(handle)
+        try:
+            link.flow(flow, events)
+        except LinkFault as fault:
+            link.lose(events)
+            self.end_link(handle, fault.error)
 
     @property
     def room(self) -> int:

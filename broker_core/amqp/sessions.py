@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from .frames import Frame, frame
 from .performatives import Attach, Begin, Close, Detach, Disposition, End, Error, Flow, Transfer
@@ -103,7 +103,10 @@ class Sessions:
         """What the peer said before the handle that it is about was free."""
         for performative in late:
             try:
-                session.flow(performative, events) if isinstance(performative, Flow) else self._within(session, performative, events)
+                if isinstance(performative, Flow):
+                    session.flow_of_link(cast(int, performative.handle), performative, events)
+                else:
+                    self._within(session, performative, events)
             except SessionFault as fault:
                 self._end(session, fault.error, events)
                 return

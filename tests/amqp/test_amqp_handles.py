@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import pytest
+
 from broker_core.amqp.frames import frame
-from broker_core.amqp.performatives import RECEIVER, SENDER, Attach, Begin, Detach, End, Flow, Source, Target
+from broker_core.amqp.performatives import ACCEPTED, RECEIVER, SENDER, Attach, Begin, Detach, Disposition, End, Flow, Performative, Source, Target
 from tests.amqp.conversation import Client, bodies, message
 
 DETACH = Detach(0, closed=False)
@@ -59,3 +61,37 @@ def test_only_so_much_is_kept_until_then() -> None:
     said = b"".join(frame(0, each) for each in (DETACH, consumer("next"), *[client.grants(0, number) for number in range(20)]))
     client.says(said)
     assert client.hears_one(End).error.condition == "amqp:session:handle-in-use"
+
+
+def test_the_window_that_came_with_its_credit_is_not_told_again_when_its_turn_comes() -> None:
+    client = Client().opens()
+    client.consumes(credit=0)
+    client.consumes(handle=1, credit=10)
+    late = Flow(0, 2, 0, 1000, 0, 0, 5)
+    session = client.machine.sessions.by_channel[0]
+    events = client.machine.receive_data(b"".join(frame(0, each) for each in (DETACH, consumer("next"), late, Flow(0, 50, 0, 1000))), client.bench.now)
+    client._do(events)
+    client.flush()
+    assert [type(each) for each in client.hears()] == [Detach, Attach]
+    assert session.room == 50
+
+
+@pytest.mark.parametrize("ended", [End(), Flow(0, 10, 0, 10, 77)], ids=["by the peer", "for its mistake"])
+def test_of_a_session_that_is_over_nothing_more_is_said(client: Client, ended: Performative) -> None:
+    client.produces()
+    client.sends(message(b"a"))
+    client.consumes()
+    client.hears()
+    heard = client.speaks(Disposition(RECEIVER, 0, 0, False, ACCEPTED), Detach(0, True), ended)
+    assert [type(each) for each in heard if not isinstance(each, Disposition | Detach)] == [End]
+    assert type(heard[-1]) is End
+
+
+def test_nor_on_the_next_one_of_its_channel() -> None:
+    client = Client().opens()
+    client.produces()
+    client.sends(message(b"a"))
+    client.consumes()
+    client.hears()
+    said = (Disposition(RECEIVER, 0, 0, False, ACCEPTED), Detach(0, True), End(), Begin(None, 0, 10, 10))
+    assert [type(each) for each in client.speaks(*said)] == [End, Begin]

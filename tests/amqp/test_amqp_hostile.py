@@ -166,3 +166,48 @@ def test_what_an_attach_says_beside_what_it_needs_is_not_kept() -> None:
     tracemalloc.stop()
     assert len(client.machine.sessions.by_channel[0].links) == 6
     assert kept < 6 * 10_000, f"{kept / 6:.0f} octets a link"
+
+
+def test_messages_that_never_end_take_no_more_than_a_connection_may() -> None:
+    client = Client(limits=Limits(begun_octets_max=1_000_000)).opens()
+    piece = b"\0\x53\x75\xb0\x10\0\0\0" + b"x" * 100_000
+    refused = 0
+    for handle in range(30):
+        client.produces(handle=handle)
+        client.says(frame(0, Transfer(handle, handle, b"t", 0, False, True), piece))
+        refused += len(outcomes(client.hears()))
+    assert refused == 21
+    client.says(frame(0, Transfer(25, None, None, None, None, False), piece))
+    client.says(frame(0, Transfer(25, 40, b"t", 0, False, False), message(b"whole")))
+    assert outcomes(client.hears()) == {40: ACCEPTED}
+    client.speaks(*[Detach(handle, closed=True) for handle in range(5)])
+    client.speaks(*[Transfer(handle, aborted=True) for handle in range(5, 9)])
+    assert client.machine.begun_octets == 0
+
+
+def test_pieces_of_no_octets_or_of_few_are_no_way_around_that() -> None:
+    client = Client(limits=Limits(begun_octets_max=10_000)).opens()
+    client.produces()
+    client.says(frame(0, Transfer(1, 0, b"t", 0, False, True)) * 1_000)
+    assert outcomes(client.hears()) == {}
+    assert client.machine.begun_octets == 0
+    client.says(frame(0, Transfer(1, 0, b"t", 0, False, True), b"xy") * 1_000)
+    assert outcomes(client.hears())[0].error.condition == "amqp:resource-limit-exceeded"
+    assert client.machine.begun_octets == 0
+
+
+def test_who_never_answers_that_links_are_detached_loses_its_session() -> None:
+    client = Client(limits=SMALL).opens()
+    attaches = [Attach(f"c{handle}", handle, True, source=Source("/odd/x"), target=Target()) for handle in range(20)]
+    heard = client.speaks(*attaches)
+    (end,) = [each for each in heard if isinstance(each, End)]
+    assert end.error is not None and end.error.condition == "amqp:resource-limit-exceeded"
+    assert client.speaks(End(), Begin(None, 0, 10, 10), attaches[0])[-1].error.condition == "amqp:invalid-field"
+
+
+def test_transactions_that_are_refused_leave_nothing_behind() -> None:
+    client = Client().opens()
+    client.coordinates()
+    for _ in range(client.bench.engine.shard.limits.transactions_max + 20):
+        client.sends(b"\0\x53\x77" + write_composite(Declare()), 9)
+    assert len(client.machine.transactions._states) == client.bench.engine.shard.limits.transactions_max
