@@ -57,6 +57,8 @@ __all__ = [
     "pattern_problem",
     "pending",
     "request",
+    "request_problem",
+    "settings_problem",
     "take",
 ]  # fmt: skip
 
@@ -118,6 +120,21 @@ def default_settings() -> dict[str, Any]:
     return Settings().as_dict()
 
 
+def settings_problem(address: str, values: Mapping[str, Any]) -> str:
+    """A sentence that says why a destination of this address, or one of this pattern, cannot have them beside defaults; or nothing."""
+    given = dict(values)
+    return Settings.problem(given, address) or Settings(**given).contradiction()
+
+
+def request_problem(verb: str, address: str, arguments: Mapping[str, Any]) -> str:
+    """A sentence that says why `request` would not file it, or nothing."""
+    try:
+        _check(verb, address, dict(arguments), "operator", DEADLINE_MS)
+    except InvalidRequest as error:
+        return str(error)
+    return ""
+
+
 def level_problem(mode: str, level: str) -> str:
     """A sentence that says why a delivery mode cannot stand for this level, or nothing. `mode`: persistent, nonpersistent; empty `level`: none."""
     return "" if not level or level in ASKED else f"{mode} messages can stand for one of {', '.join(ASKED)}, or for nothing particular"
@@ -151,6 +168,13 @@ def _depth(arguments: Mapping[str, Any]) -> str:
     if set(arguments) == {"depth"} and type(depth) is int and 0 <= depth <= DEPTH_MAX:
         return ""
     return "name the depth you saw, a whole number of messages: nobody should discard messages without knowing how many"
+
+
+def _destruction(arguments: Mapping[str, Any]) -> str:
+    """`if_unused`: refused if anybody uses it, or anything is in it."""
+    if not isinstance(arguments.get("if_unused", False), bool):
+        return "if_unused is true or false"
+    return _depth({name: value for name, value in arguments.items() if name != "if_unused"})
 
 
 def _alias(arguments: Mapping[str, Any]) -> str:
@@ -251,7 +275,7 @@ VERBS: Mapping[str, Form] = {
     "pause": Form(addressed=True, problem=_direction, reserved=False),
     "resume": Form(addressed=True, problem=_direction, reserved=False),
     "purge": Form(addressed=True, problem=_depth),
-    "destroy": Form(addressed=True, problem=_depth, reserved=False),
+    "destroy": Form(addressed=True, problem=_destruction, reserved=False),
     "browse": Form(addressed=True, problem=_look),
     "connections": Form(addressed=False, problem=_listing),
     "consumers": Form(addressed=False, problem=_listing),

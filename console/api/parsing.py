@@ -7,6 +7,7 @@ from typing import Any, NoReturn
 from rest_framework.exceptions import ParseError
 from rest_framework.parsers import BaseParser
 
+from console.services.definition_text import OCTETS_MAX as DEFINITIONS_OCTETS_MAX
 from console.services.sending import LINES_MAX, LINES_OCTETS_MAX
 
 from .problems import Problem
@@ -29,6 +30,25 @@ class JSONBody(BaseParser):
             raise ParseError(f"The body is not JSON: {type(error).__name__}.") from error
         _check_texts(value)
         return value
+
+
+YAML = "application/yaml"
+
+
+class Yaml(BaseParser):
+    """The text, which its service reads."""
+
+    media_type = YAML
+
+    def parse(self, stream: Any, media_type: str | None = None, parser_context: Mapping[str, Any] | None = None) -> str:
+        """Raises Problem, ParseError."""
+        body = stream.read(DEFINITIONS_OCTETS_MAX + 1)
+        if len(body) > DEFINITIONS_OCTETS_MAX:
+            raise Problem("too-large", f"The document may have {DEFINITIONS_OCTETS_MAX} octets: send it in parts, a kind or more in each.")
+        try:
+            return str(body.decode())
+        except UnicodeDecodeError as error:
+            raise ParseError("The document is not UTF-8.") from error
 
 
 class Lines(BaseParser):

@@ -12,6 +12,7 @@ from rest_framework.response import Response
 from broker_core.control import InvalidRequest
 from broker_core.viewing import InvalidFilter
 from console.services import access, accounts, foreign, grants, login, looking, objects, operators, schedule, sending, tokens
+from console.services.definition_text import InvalidDefinitions
 from console.services.refusals import AlreadyThere, NotThere
 
 MEDIA_TYPE = "application/problem+json"
@@ -36,8 +37,8 @@ CODES: dict[str, tuple[int, str]] = {
 }
 """Status and title by code."""
 SENTENCES = (
-    InvalidRequest, InvalidFilter, access.InvalidRule, accounts.InvalidAccount, foreign.InvalidLink, grants.InvalidGrant, objects.InvalidObject,
-    operators.InvalidOperator, schedule.InvalidSchedule, sending.InvalidMessage, tokens.InvalidToken,
+    InvalidDefinitions, InvalidRequest, InvalidFilter, access.InvalidRule, accounts.InvalidAccount, foreign.InvalidLink, grants.InvalidGrant,
+    objects.InvalidObject, operators.InvalidOperator, schedule.InvalidSchedule, sending.InvalidMessage, tokens.InvalidToken,
 )  # fmt: skip
 """What services raise for what can never be done as it is asked."""
 ERRORS_MAX = 100
@@ -78,6 +79,8 @@ def _problem(error: Exception) -> Problem | None:
     if isinstance(error, sending.InvalidLines):
         lines = [{"field": f"line {number}", "message": sentence} for number, sentence in error.errors]
         return Problem("invalid", _sentence(str(error)), {"errors": lines})
+    if isinstance(error, InvalidDefinitions):
+        return Problem("invalid", _sentence(str(error)), {"errors": [{"field": path, "message": sentence} for path, sentence in error.errors]})
     if isinstance(error, SENTENCES):
         return Problem("invalid", _sentence(str(error)))
     if isinstance(error, looking.NodeSilent):

@@ -4,7 +4,7 @@ from django.urls import path, re_path
 
 from console.services.branches import VERBS
 
-from . import connections, delayed, destinations, messages, names, operations, people, schedule, state
+from . import connections, definitions, delayed, destinations, messages, names, operations, people, schedule, state
 
 NUMBER = "[0-9]{1,18}"
 KEY = "1?[0-9]-[0-9]{1,18}"
@@ -58,6 +58,7 @@ urlpatterns = [
     path("schedule", schedule.Schedule.as_view()),
     re_path(r"^schedule/(?P<name>[a-z_]{1,50})$", schedule.OneTask.as_view()),
     re_path(r"^schedule/(?P<name>[a-z_]{1,50})/run$", schedule.RunTask.as_view()),
+    path("definitions", definitions.Definitions.as_view()),
     path("accounts", people.Accounts.as_view()),
     path("accounts/<path:name>", people.OneAccount.as_view()),
     path("access", people.AccessRules.as_view()),

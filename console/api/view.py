@@ -125,9 +125,7 @@ def told(outcome: Outcome, status: int = 200, location: str = "") -> Response:
     """What the node answered; 202 if it has not. Raises Problem: it refused."""
     answer = outcome.answer
     if answer is not None and not answer.done:
-        words = answer.result.get("message", "the node refused, and did not say why")
-        detail = f" ({answer.result['detail']})" if answer.result.get("detail") else ""
-        raise Problem("refused", f"{words}{detail}.", {"refusal": answer.result.get("refusal", ""), "request": outcome.request})
+        raise Problem("refused", outcome.refused, {"refusal": answer.result.get("refusal", ""), "request": outcome.request})
     where = f"/api/v1/requests/{outcome.request}" if answer is None else location
     asked = shapes.ControlRequest(requests.by_number(outcome.request)).data
     return Response(asked, 202 if answer is None else status, headers={"Location": where} if where else None)

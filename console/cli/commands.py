@@ -128,6 +128,8 @@ COMMANDS = (
     Command("create", "token", "POST", "tokens"),
     Command("destroy", "token", "DELETE", "tokens/{number}", asks="Programs that use it are refused."),
     # -- the broker
+    Command("export", "definitions", "GET", "definitions"),
+    Command("apply", "definitions", "POST", "definitions"),
     Command("query", "bkr", "GET", "node"),
     Command("query", "health", "GET", "health"),
     Command("list", "audit", "GET", "audit", "entry at who origin what address done"),

@@ -69,7 +69,7 @@ class Described:
     limited: bool
     """A page has at most so many as are asked for."""
     counts: bool
-    """It has a dry run."""
+    """It has a dry run that counts messages."""
     content_type: str
     """Of the body; empty: there is none."""
 
@@ -101,7 +101,7 @@ def describe(command: Command) -> Described:
     if content_type == JSON:
         found += _of_body(command, _schema(bodies[JSON]["schema"]), {*command.defaults, *([COUNTED] if "dry_run" in names else ())})
     order = sorted(found, key=lambda each: bool(each.option))
-    return Described(str(told["summary"]), tuple(order), paged, "limit" in names, "dry_run" in names, content_type)
+    return Described(str(told["summary"]), tuple(order), paged, "limit" in names, "dry_run" in names and content_type in ("", JSON), content_type)
 
 
 def _of_path(command: Command, path: str) -> Iterator[Argument]:

@@ -137,7 +137,8 @@ class _Run:
         document = self._outcome(answer)
         if self._command.follows and not self._given.no_wait:
             document = self._follow(document)
-        return self._tell(document)
+        code = self._tell(document)  # entries of definitions that were not applied are in the answer, each with its sentence
+        return exits.UNFINISHED if isinstance(document, dict) and document.get("undone") else code
 
     # -- what is asked ------------------------------------------------------------------------------------------------------------------------
     @property

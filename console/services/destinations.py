@@ -70,6 +70,11 @@ def destroy(actor: Actor, address: str, depth: int) -> Outcome:
     return ask(actor, PURGE, "destroy", address, {"depth": depth})
 
 
+def destroy_unused(actor: Actor, address: str) -> Outcome:
+    """The destination itself, if nothing is in it and nobody consumes from it."""
+    return ask(actor, PURGE, "destroy", address, {"depth": 0, "if_unused": True})
+
+
 def preview_purge(actor: Actor, it: Destination) -> Preview:
     """Raises PermissionDenied."""
     require(actor, PURGE, "purge", it.address, reads=True)

@@ -27,6 +27,14 @@ class Outcome:
     def done(self) -> bool:
         return self.answer is not None and self.answer.done
 
+    @property
+    def refused(self) -> str:
+        """What the node said, as a sentence; empty: it did not refuse."""
+        if self.answer is None or self.answer.done:
+            return ""
+        words = self.answer.result.get("message", "the node refused, and did not say why")
+        return f"{words} ({self.answer.result['detail']})." if self.answer.result.get("detail") else f"{words}."
+
 
 def ask(actor: Actor, right: str, verb: str, address: str, arguments: Mapping[str, Any] | None = None, *, over: str | None = None) -> Outcome:
     """File a request for `actor` and wait for its answer, at most CONTROL_WAIT_SECONDS. `over`: as `require` has it.

@@ -18,8 +18,9 @@ ROOT = "/api/v1/"
 
 
 def call(client: Client, method: str, path: str, body: Any = None, **headers: str) -> Any:
-    """The response; its `document` is the parsed body. Header names with _ for -."""
-    data = {} if body is None else {"data": json.dumps(body), "content_type": "application/json"}
+    """The response; its `document` is the parsed body. A text is sent as YAML. Header names with _ for -."""
+    kind, sent = ("application/yaml", body) if isinstance(body, str) else ("application/json", json.dumps(body))
+    data = {} if body is None else {"data": sent, "content_type": kind}
     named = {name.replace("_", "-"): value for name, value in headers.items()}
     response = client.generic(method, ROOT + path, headers=named, **data)
     streams = response.streaming

@@ -22,7 +22,7 @@ READS = {
     "accounts": LOOKERS, "accounts/guest": LOOKERS, "access": LOOKERS, "access/1": LOOKERS,
     "schedule": LOOKERS, "schedule/expire": LOOKERS,
     "operators": SUPERUSER, "operators/olga": SUPERUSER,
-    "grants": SUPERUSER, "grants/1": SUPERUSER, "tokens": ANYBODY,
+    "definitions": SUPERUSER, "grants": SUPERUSER, "grants/1": SUPERUSER, "tokens": ANYBODY,
 }  # fmt: skip
 SETTINGS = {"settings": {"max_messages": 5}}
 WRITES = [
@@ -62,6 +62,8 @@ WRITES = [
     ("POST", "operators", {"name": "otto", "password": "long enough 17"}, SUPERUSER),
     ("PATCH", "operators/vera", {"disabled": False}, SUPERUSER),
     ("POST", "grants", {"role": "viewer", "pattern": "queue/a", "verbs": ["send"]}, SUPERUSER),
+    ("POST", "definitions", "accounts: {shop: {disabled: true}}", SUPERUSER),
+    ("POST", "definitions?dry_run=true", "accounts: {shop: }", SUPERUSER),
     ("PATCH", "grants/1", {"verbs": ["metrics"]}, SUPERUSER),
     ("DELETE", "grants/2", None, SUPERUSER),
 ]

@@ -101,6 +101,7 @@ ROOM_OF_LIBRARY = {
     "django": ("console",),
     "rest_framework": ("console/api/",),
     "drf_spectacular": ("console/api/",),
+    "yaml": ("console/services/definition_text.py",),
     "authlib": ("console/single_sign_on.py",),
     "joserfc": ("console/single_sign_on.py",),
     "requests": ("console/single_sign_on.py",),
