@@ -27,6 +27,7 @@ POLL_SECONDS = 0.25
 ANSWER_SECONDS = 40
 """A request lapses after thirty."""
 OPEN = ("waiting", "running")
+PRUNES = "What the document does not have is removed; --dry-run tells what that is."
 MAY_HAVE_SLASHES = ("destination", "name")
 
 
@@ -201,13 +202,14 @@ class _Run:
     # -- asking before ------------------------------------------------------------------------------------------------------------------------
     def _make_sure(self) -> None:
         """A person agrees to what discards or deletes, and has seen how much. Raises Ended."""
-        asks = self._command.asks is not None or self._command.method == "DELETE" or self._told.counts
+        prunes = self._typed.query.get("prune") == "true"
+        asks = self._command.asks is not None or self._command.method == "DELETE" or self._told.counts or prunes
         if not asks:
             return
         counted = self._counted() if self._told.counts else ""
         if self._force:
             return
-        reasons = " ".join(part for part in (counted, self._command.asks or "") if part)
+        reasons = " ".join(part for part in (counted, self._command.asks or "", PRUNES if prunes else "") if part)
         question = f"{self._command.name} {self._target}".rstrip()
         self._terminal.stderr.write(plain(f"{reasons} " if reasons else "") + plain(f"{question}? Type yes to go on: "))
         self._terminal.stderr.flush()

@@ -183,6 +183,17 @@ def test_a_purge_with_a_key_is_done_once(node, database):
     assert facts.rows(database, "SELECT count(*) FROM surety.control_request WHERE verb = 'purge'") == [(1,)]
 
 
+def test_definitions_that_remove_what_they_do_not_have_are_agreed_to(node, tmp_path):
+    (tmp_path / "definitions.yaml").write_text("aliases: {}\n")
+    assert mq("create", "alias", "queue/a", "--target", "queue/orders").code == exits.DONE
+    words = ("apply", "definitions", "--file", str(tmp_path / "definitions.yaml"), "--prune")
+    ran = mq(*words, typed="no\n")
+    assert (ran.code, "What the document does not have is removed" in ran.said) == (exits.REFUSED, True)
+    assert mq("query", "alias", "queue/a").code == exits.DONE
+    assert mq(*words, "--force").code == exits.DONE
+    assert mq("query", "alias", "queue/a").code == exits.REFUSED
+
+
 def test_all_of_a_list_is_fetched_by_pages(database, monkeypatch):
     monkeypatch.setattr("console.cli.program.PAGE_MAX", 2)
     for number in range(5):
