@@ -64,7 +64,8 @@ def database(migrated: str) -> Iterator[str]:
     with connection.cursor() as cursor:
         cursor.execute(
             """SET session_replication_role = replica; DELETE FROM surety.audit; RESET session_replication_role;
-               SELECT setval('surety.audit_entry_seq', 1, false), setval('console_grant_id_seq', 1, false);
+               SELECT setval('surety.audit_entry_seq', 1, false), setval('console_grant_id_seq', 1, false),
+                      setval('surety.access_rule_rule_seq', 5, false);
                TRUNCATE surety.control_request, surety.destination, surety.subscription, surety.destination_statistics,
                         surety.node_status, surety.administered, surety.foreign_link, surety.alias, surety.policy, surety.prepared, surety.inbox,
                         surety.operation,
