@@ -149,6 +149,12 @@ class AmqpPeer(SocketPeer[Connection]):
             self._close_when_read()
             transport.close()
 
+    @property
+    def _wants_pause(self) -> bool:
+        """What waits in a full destination withholds its link's credit, and the rest of the connection goes on (R20); far beyond that it is refused."""
+        connection = self._connection
+        return connection.wants_pause and not (connection.has_begun and self._node.host.waits_for_room(self._number))
+
     async def is_alive(self) -> bool:
         if self._transport is None:
             return False

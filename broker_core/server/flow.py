@@ -96,6 +96,11 @@ class FlowControl(asyncio.Protocol, Generic[MachineT]):
         return self._streaming is not None
 
     @property
+    def _wants_pause(self) -> bool:
+        """The machine can take in nothing more."""
+        return self._connection.wants_pause
+
+    @property
     def _is_backed_up(self) -> bool:
         """While a body is streamed: as much waits for it as may."""
         return False
@@ -163,7 +168,7 @@ class FlowControl(asyncio.Protocol, Generic[MachineT]):
         waiting = bool(self._backlog) or self._held or self._congested or self._intake.busy or self._unread > UNREAD_OCTETS_MAX
         if self._streaming is not None:
             waiting = waiting or self._is_backed_up
-        reading = not (waiting or self._connection.wants_pause)
+        reading = not (waiting or self._wants_pause)
         if reading != self._reading:
             self._reading = self._connection.listening = reading
             if reading:

@@ -172,6 +172,11 @@ class Host:
         known = self._engine.shard.peers.get(peer)
         return sum(len(link.unsettled) for link in known.links.values()) if known is not None else 0
 
+    def waits_for_room(self, peer: int) -> bool:
+        """Something that it has sent waits in a full destination."""
+        known = self._engine.shard.peers.get(peer)
+        return known is not None and bool(known.blocked)
+
     @property
     def congested(self) -> bool:
         """The open batch is large enough: whoever sends should not be read from until `resume`."""

@@ -13,6 +13,8 @@ from broker_core.amqp.frames import AMQP_HEADER, EMPTY_FRAME, SASL_HEADER, Frame
 from broker_core.amqp.performatives import (
     ACCEPTED, RECEIVER, SENDER, Attach, Begin, Close, Disposition, Flow, Open, SaslCode, SaslInit, SaslOutcome, Source, Target, Transfer,
 )  # fmt: skip
+from broker_core.engine import Limits
+from broker_core.engine.settings import Settings
 from broker_core.server.amqp_peer import AmqpPeer
 from tests.amqp.conversation import body_of, message
 from tests.server.rig import Broker, Wire, turns
@@ -63,9 +65,9 @@ class Client:
         return await self.says(b"".join(frames))
 
 
-def told(story: Callable[[Broker], Coroutine[Any, Any, None]], **settings: Any) -> None:
+def told(story: Callable[[Broker], Coroutine[Any, Any, None]], limits: Limits | None = None, **settings: Any) -> None:
     async def play() -> None:
-        broker = await Broker(**settings).start()
+        broker = await Broker(**settings).start(limits)
         await story(broker)
         assert not broker.running.done(), "the node goes on"
         await broker.end()
@@ -221,6 +223,23 @@ def test_a_node_that_stops_says_so() -> None:
         assert (closed.error.condition, closed.error.description) == ("amqp:connection:forced", "the broker is shutting down")
 
     told(story)
+
+
+def test_what_waits_in_a_full_destination_stops_nothing_else_of_its_connection() -> None:
+    async def story(broker: Broker) -> None:
+        client = await Client(broker).opens()
+        await client.produces("full")
+        await client.produces("other", handle=2)
+        octets = message(b"x" * 50_000)
+        for number in range(35):
+            await client.sends(octets, number)
+        assert broker.node.host.waits_for_room(client.peer._number)
+        assert not client.wire.paused
+        assert Disposition(RECEIVER, 100, None, True, ACCEPTED) in await client.sends(message(), 100, handle=2)
+        heard = await client.consumes("full", credit=40)
+        assert sum(isinstance(each, tuple) for each in heard) == 2
+
+    told(story, Limits(settings=Settings(redelivery_delay_ms=0, max_messages=2)))
 
 
 def test_one_connection_too_many_is_turned_away() -> None:
