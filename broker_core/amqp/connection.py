@@ -29,7 +29,7 @@ from .opening import Opening
 from .outbox import Outbox
 from .performatives import Close, Error
 from .phases import BEFORE_OPEN, OPEN, OVER, WAITING, Phase
-from .refusals import FORCED, RESOURCE_DELETED, RESOURCE_LIMIT, Fault, error_of
+from .refusals import FORCED, RESOURCE_DELETED, RESOURCE_LIMIT, Fault, error_of, quoted
 from .sasl import Login, Proof
 from .sender import Outgoing
 from .session import Session
@@ -123,6 +123,11 @@ class Connection:
     def choked(self) -> bool:
         """Its sessions have no room for what was delivered: nothing more should be."""
         return self.sessions.waiting_octets > self.limits.waiting_octets_max
+
+    @property
+    def is_leaving(self) -> bool:
+        """The peer has said close, and is to be answered."""
+        return self.phase is Phase.LEAVING
 
     @property
     def has_begun(self) -> bool:
@@ -323,7 +328,7 @@ class Connection:
         """The peer closes: it is answered when what it asked for before is done."""
         self.phase = Phase.LEAVING
         if close.error is not None:
-            self.close_reason = f"the peer closed the connection: {close.error.condition} {close.error.description or ''}"[:200]
+            self.close_reason = f"the peer closed the connection: {quoted(close.error.condition)} {quoted(close.error.description or '')}"
         self.sessions.leave(events)
         events.append(Sync(self.peer, Farewell(self)))
 

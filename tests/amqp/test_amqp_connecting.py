@@ -182,6 +182,12 @@ def test_close_is_answered_when_what_was_asked_before_is_done(client: Client) ->
     assert client.machine.receive_eof(0) == []
 
 
+def test_what_it_is_closed_for_is_no_line_of_the_log_of_its_own(client: Client) -> None:
+    client.speaks(Close(Error("amqp:odd\n\x1b[2J", "first\nsecond" + "x" * 1000)))
+    assert client.machine.close_reason.startswith("the peer closed the connection: 'amqp:odd??[2J' 'first?second")
+    assert len(client.machine.close_reason) < 250
+
+
 def test_the_broker_closes_with_a_reason(client: Client) -> None:
     client.machine.refuse("the broker is shutting down")
     assert client.hears() == [Close(Error("amqp:connection:forced", "the broker is shutting down"))]

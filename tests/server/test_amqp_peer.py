@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 from collections.abc import Callable, Coroutine
 from typing import Any
 
@@ -240,6 +241,30 @@ def test_what_waits_in_a_full_destination_stops_nothing_else_of_its_connection()
         assert sum(isinstance(each, tuple) for each in heard) == 2
 
     told(story, Limits(settings=Settings(redelivery_delay_ms=0, max_messages=2)))
+
+
+def test_who_closes_its_end_of_the_socket_behind_its_close_is_answered_when_all_is_done() -> None:
+    async def story(broker: Broker) -> None:
+        ours, theirs = socket.socketpair()
+        await asyncio.get_running_loop().connect_accepted_socket(lambda: AmqpPeer(broker.node), ours)
+        reader, writer = await asyncio.open_connection(sock=theirs)
+        writer.write(SASL_HEADER + sasl_frame(SaslInit("PLAIN", b"\0guest\0x")))
+        await turns()
+        door = broker.store.shut("commit")
+        attach = frame(0, Attach("p", 1, SENDER, target=Target("q"), initial_delivery_count=0))
+        writer.write(AMQP_HEADER + frame(0, Open("client")) + frame(0, Begin(None, 0, 1000, 1000)) + attach)
+        await reader.readuntil(frame(0, Flow(0, (1 << 31) - 1, 0, (1 << 31) - 1, 1, 0, 64)))
+        writer.write(frame(0, Transfer(1, 0, b"t", 0), b"\0\x53\x70\xc0\x02\x01\x41" + message()) + frame(0, Close()))
+        writer.write_eof()
+        await turns()
+        assert not reader.at_eof()
+        door.set()
+        assert await reader.read() == frame(0, Close())
+        writer.close()
+        await turns()
+        assert broker.engine.shard.peers == {}
+
+    told(story)
 
 
 def test_one_connection_too_many_is_turned_away() -> None:
