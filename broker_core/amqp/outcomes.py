@@ -71,7 +71,9 @@ class Unsettled:
         if state.__class__ is TransactionalState:
             transaction, state = state.txn_id, state.outcome
         outcome = outcome_of(state, sender.default_outcome)
-        if outcome is None:  # received: it is not over
+        if outcome is None and disposition.settled:  # received is no outcome, and there will be no other
+            outcome = outcome_of(None, sender.default_outcome)
+        if outcome is None:  # it is not over
             for number, tag in enumerate(tags):
                 self.deliveries[first + number] = (sender, tag)
             return

@@ -8,7 +8,7 @@ import pytest
 
 from broker_core.amqp.frames import frame
 from broker_core.amqp.performatives import (
-    ACCEPTED, RECEIVER, RELEASED, SENDER, Accepted, Attach, Detach, Disposition, End, Flow, MessageHeader, Modified, Rejected, Source,
+    ACCEPTED, RECEIVER, RELEASED, SENDER, Accepted, Attach, Detach, Disposition, End, Flow, MessageHeader, Modified, Received, Rejected, Source,
 )  # fmt: skip
 from broker_core.amqp.sections import open_message
 from broker_core.amqp.types import Described, Symbol
@@ -185,6 +185,16 @@ def test_what_is_settled_without_a_word_has_the_sources_default_outcome(client: 
     client.consumes(credit=1, default_outcome=default)
     client.settles(0, state=None)
     assert (client.bench.depth(), client.bench.depth(DEAD)) == (depth, dead)
+
+
+def test_received_is_no_outcome_and_what_is_settled_with_it_is_settled_without_a_word(client: Client) -> None:
+    client.consumes(credit=1)
+    publishes(client, "a")
+    client.hears()
+    assert client.settles(0, state=Received(0, 0), settled=False) == []
+    client.speaks(client.grants(0, 2))
+    (again,) = transfers(client.settles(0, state=Received(0, 0)))
+    assert again.delivery_id == 1
 
 
 def test_a_message_that_failed_too_often_is_dead(cut: Cut) -> None:
