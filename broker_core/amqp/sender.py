@@ -143,7 +143,10 @@ class Sender:
         self.opened()
 
     def refused(self, error: Error) -> None:
-        self.session.connection.links.forget(self.link)
+        connection = self.session.connection
+        connection.links.forget(self.link)
+        if self._consumer.made and not self.closing:
+            connection.commands.append(EndTemporary(connection.peer, self._consumer.made))
         if not self._is_lost:
             self.session.refuse_attach(self._attach, None if self.closing else error)
         self.closing = True

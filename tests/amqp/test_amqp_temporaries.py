@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from broker_core.amqp.performatives import Detach
-from tests.amqp.conversation import SESSION, Client, bodies, message, outcomes, publishes, transfers
+from dataclasses import replace
+
+from broker_core.amqp.performatives import Attach, Detach
+from broker_core.amqp.types import Described
+from tests.amqp.conversation import SELECTOR, SESSION, Client, bodies, message, outcomes, publishes, transfers
 
 
 def test_a_browser_sees_copies_within_its_credit_and_takes_nothing(client: Client) -> None:
@@ -40,3 +43,11 @@ def test_a_dynamic_source_is_a_temporary_queue_for_replies_that_ends_with_its_li
     client.detaches(0)
     number = other.sends(message(b"late"))
     assert outcomes(other.hears())[number].error.condition == "amqp:not-found"
+
+
+def test_a_temporary_destination_goes_with_the_link_that_was_to_consume_it_and_is_refused(client: Client) -> None:
+    shard = client.bench.engine.shard
+    shard.limits = replace(shard.limits, account_selector_octets_max=10)
+    heard = client.consumes(None, dynamic=True, credit=0, filter={SELECTOR[1]: Described(SELECTOR[0], "a = 1 and b = 2 and c = 3")})
+    assert [type(each) for each in heard] == [Attach, Detach]
+    assert not any(address.startswith("temp-queue/") for address in shard.destinations)
