@@ -44,7 +44,7 @@ class BrokerConfig:
     bind: str = _text("127.0.0.1", "SURETY_BIND")
     """Address that every listener binds. Loopback, until somebody decides that the network may reach it."""
     http_port: int = _number(8000, 1, 65_535)
-    """The console, health and metrics; there is no REST API yet."""
+    """The console, the REST API, health and metrics."""
     stomp_port: int = _number(61_613, 1, 65_535)
     """STOMP without TLS; the port that every STOMP client tries first."""
     stomp_tls_port: int = _number(61_614, 1, 65_535)

@@ -14,6 +14,12 @@ from console.management.refusals import refusals_told
 class Command(console_migrate.Command):
     help = "Bring the broker's and the console's tables up to date; at the first start, make the operator."
 
+    def check(self, *args: Any, **options: Any) -> None:
+        """Of a constraint Django asks the server whether it can do such a thing: first whether it answers at all."""
+        with refusals_told():
+            check_database(settings.BROKER)
+        super().check(*args, **options)
+
     def handle(self, *args: Any, **options: Any) -> None:
         if options["app_label"] or options["plan"] or options["check_unapplied"]:
             # One application's tables, or a look at what would be done: neither is a start.
