@@ -298,9 +298,9 @@ class Connection:
 
     # -- frames -------------------------------------------------------------------------------------------------------------------------
     def _read(self, data: bytes) -> list[Event]:
-        self.effort = 0
         events: list[Event] = []
         reader, sessions = self._reader, self.sessions
+        self.effort = reader.effort = 0
         received = cast("Generator[Frame | ProtocolHeader, None, None]", reader.receive(data))
         try:
             for each in islice(received, FRAMES_MAX):
@@ -308,9 +308,9 @@ class Connection:
                     self._greeting.header(each, events)
                 elif self.phase is not OPEN:
                     self._greeting.frame(each, events)
-                elif sessions.take(each, events) and self.effort <= EFFORT_MAX:
+                elif sessions.take(each, events) and self.effort + reader.effort <= EFFORT_MAX:
                     continue
-                if self.effort > EFFORT_MAX or self.phase in WAITING or self.phase in OVER:
+                if self.effort + reader.effort > EFFORT_MAX or self.phase in WAITING or self.phase in OVER:
                     break
         except Malformed as malformed:
             self._fail(Error(malformed.condition, str(malformed)))
@@ -318,6 +318,7 @@ class Connection:
             self._fail(fault.error)
         finally:
             received.close()
+            self.effort += reader.effort
             self.unfinished = not reader.exhausted and self.phase not in WAITING and self.phase not in OVER
             if self.unfinished:
                 self.effort += FRAMES_MAX

@@ -146,6 +146,17 @@ def test_outcomes_of_everything_said_again_and_again_cost_no_more_than_what_is_o
     assert client.machine.effort < 10_000
 
 
+def test_of_frames_full_of_values_one_is_read_at_a_time() -> None:
+    client = Client().opens()
+    said = frame(0, Flow(None, 100, 0, 100, properties={Symbol("p"): [7] * 60_000}))
+    client.machine.receive_data(said * 3, client.bench.now)
+    turns = 1
+    while client.machine.unfinished:
+        client.machine.receive_data(b"", client.bench.now)
+        turns += 1
+    assert turns >= 3
+
+
 def test_what_an_attach_says_beside_what_it_needs_is_not_kept() -> None:
     client = Client().opens()
     much = {Symbol(f"p{number}"): [number] * 20 for number in range(200)}
