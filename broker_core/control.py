@@ -100,6 +100,12 @@ class Answer:
     """False: refused; `result` says why under `reason`."""
     result: dict[str, Any]
 
+    @property
+    def refusal(self) -> str:
+        """Why not, and the particulars; a sentence without its full stop."""
+        words = self.result.get("message", "the node refused, and did not say why")
+        return f"{words} ({self.result['detail']})" if self.result.get("detail") else str(words)
+
 
 @dataclass(slots=True, frozen=True)
 class Form:

@@ -119,6 +119,11 @@ def weight_of(message: Message) -> int:
     return APART_OCTETS + len(message.header.octets) if message.body.__class__ is StoredBody else message.size
 
 
+def weight_as_read(message: Message) -> int:
+    """The same of a row that was read only to be looked at: mostly without its body."""
+    return message.weight if message.body is not None else len(message.header.octets)
+
+
 class Message:
     """One message. A producer's protocol machine fills the first three; the engine fills the rest when the message becomes visible."""
 

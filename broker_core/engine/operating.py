@@ -13,7 +13,7 @@ from .commands import PageLoaded
 from .cursor import Cursor
 from .destination import Destination
 from .effects import OperationRow, OperationState
-from .message import Header, Message
+from .message import Header, Message, weight_as_read
 from .message_group import recognize
 from .operation import DELETE, EXPIRE, PURGE, Operation, Page
 from .operations import RUNNING_MAX
@@ -164,7 +164,7 @@ def loaded(shard: Shard, operation: Operation, read: PageWanted, command: PageLo
     cursor, tail = walk.lanes[0]
     messages = command.messages
     end = read.upto + 1 if command.complete else messages[-1].position + 1
-    octets = sum([message.weight if message.body is not None else len(message.header.octets) for message in messages])
+    octets = sum(map(weight_as_read, messages))
     recognize(shard, messages)
     operation.pages.append(Page(cursor, tail, read.after + 1, end, messages, octets))
     shard.memory += octets

@@ -12,7 +12,7 @@ from itertools import islice
 
 from .cursor import Cursor
 from .link import Link
-from .message import Message
+from .message import Message, weight_as_read
 from .properties import Properties, takes
 from .selection import Scan, Selection
 from .shard import Shard
@@ -131,7 +131,7 @@ def matches(shard: Shard, selection: Selection, message: Message) -> bool:
 def _add(shard: Shard, scan: Scan, message: Message, *, anyway: bool = False) -> bool:
     """A candidate more, if there is room, or `anyway`."""
     limits = shard.limits
-    octets = message.weight if message.body is not None else len(message.header.octets)
+    octets = weight_as_read(message)
     known = scan.found.get(message.position)
     if known is not None:
         count(shard, scan, -known[1])

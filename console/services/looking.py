@@ -24,10 +24,9 @@ class NodeSilent(Exception):
 class Declined(Exception):
     """The node's refusal: its name, and a sentence."""
 
-    def __init__(self, result: Mapping[str, Any]) -> None:
-        detail = f" ({result['detail']})" if result.get("detail") else ""
-        super().__init__(f"{result.get('message', 'the node refused')}{detail}")
-        self.refusal = str(result.get("refusal", ""))
+    def __init__(self, answer: control.Answer) -> None:
+        super().__init__(answer.refusal)
+        self.refusal = str(answer.result.get("refusal", ""))
 
 
 def look(asked_by: str, verb: str, address: str = "", arguments: Mapping[str, Any] | None = None) -> dict[str, Any]:
@@ -39,7 +38,7 @@ def look(asked_by: str, verb: str, address: str = "", arguments: Mapping[str, An
     if answer is None:
         raise NodeSilent
     if not answer.done:
-        raise Declined(answer.result)
+        raise Declined(answer)
     return answer.result
 
 

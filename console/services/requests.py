@@ -32,8 +32,7 @@ class Outcome:
         """What the node said, as a sentence; empty: it did not refuse."""
         if self.answer is None or self.answer.done:
             return ""
-        words = self.answer.result.get("message", "the node refused, and did not say why")
-        return f"{words} ({self.answer.result['detail']})." if self.answer.result.get("detail") else f"{words}."
+        return f"{self.answer.refusal}."
 
 
 def ask(actor: Actor, right: str, verb: str, address: str, arguments: Mapping[str, Any] | None = None, *, over: str | None = None) -> Outcome:

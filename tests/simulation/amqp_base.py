@@ -12,6 +12,7 @@ from .amqp_links import Inward, Outward
 from .amqp_speech import Speech
 from .audit import Auditor, Known, Subscription
 from .looks import Look, Looks
+from .session import Author
 from .transactions import Transaction
 
 
@@ -19,7 +20,7 @@ Delivery = tuple[Subscription, Known, dict[str, Any]]
 """Where it came, what it is, and what the broker said with it."""
 
 
-class Base:
+class Base(Author):
     """`said`: an address to one that stands for it, or to itself."""
 
     def __init__(

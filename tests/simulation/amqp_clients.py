@@ -104,16 +104,8 @@ class AmqpClient(Client):
 class AmqpDrainer(AmqpClient, Drainer):
     """Takes everything, with credit that it has to give again and again."""
 
-    async def _play(self, session: Any) -> None:
-        subscribed = False
-        while not session.closed and not self.stopping:
-            await asyncio.sleep(0.010)
-            if session.connected and not subscribed:
-                session.subscribe(self._address, "client-individual", 20, self._durable, selector=self._selector)
-                subscribed = True
-            for entry in list(session.inbox):
-                session.settle(*entry, accepted=True, receipt=True)
-            session.refill()
+    def _refill(self, session: Any) -> None:
+        session.refill()
 
 
 class AmqpSubscriber(AmqpClient, Subscriber):

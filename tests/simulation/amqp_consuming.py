@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from broker_core.amqp.performatives import (
@@ -91,13 +91,8 @@ class Consuming(Base):
     def tend(self) -> None:
         """Credit for those links that run out of it; now and then less of it, or all of it is to be used up at once."""
         random = self._random
-        self.speech.open_window()
-        for link in list(self._links.values()):
-            if link.leaving or link.drains or not link.open:
-                continue
-            if link.wants_out:
-                self._goes_out(link)
-            elif isinstance(link.what, Look):
+        for link in self._staying():
+            if isinstance(link.what, Look):
                 if link.what.open and random.random() < 0.3:
                     self.speech.grant(link, random.randrange(1, 8), drain=random.random() < 0.7)
             elif random.random() < 0.04:
@@ -111,14 +106,20 @@ class Consuming(Base):
 
     def refill(self) -> None:
         """All the credit that there is to be, at once."""
+        for link in self._staying():
+            if 2 * link.left <= link.window:
+                self.speech.grant(link, link.window)
+
+    def _staying(self) -> Iterator[Inward]:
+        """The others go as far as they may."""
         self.speech.open_window()
         for link in list(self._links.values()):
             if link.leaving or link.drains or not link.open:
                 continue
             if link.wants_out:
                 self._goes_out(link)
-            elif 2 * link.left <= link.window:
-                self.speech.grant(link, link.window)
+            else:
+                yield link
 
     def stays(self, name: str) -> bool:
         """Its client does not mean to leave it."""

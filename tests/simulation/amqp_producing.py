@@ -14,7 +14,6 @@ from .amqp_base import Base
 from .amqp_links import Outward
 from .amqp_messages import spoken, written
 from .audit import Broken, Known
-from .session import COLOURS, GROUPED, owed
 from .transactions import Transaction
 
 
@@ -55,19 +54,10 @@ class Producing(Base):
         for other, (message, _, _) in list(self._pending.items()):  # else it would overtake what goes there
             if message.address == address:
                 self.finish(other)
-        uid = f"{mark}{self.name}.{self._orders}"
-        body = (uid + " ").encode().ljust(size, b"x")
         within = self.transaction
-        message = Known(uid, body, address, self.name, self._orders, level, priority, expires, within=within, owed=owed(address, priority))
-        message.client_id = self.client_id
-        message.delay, message.due = delay, self._now() + delay if delay else 0
-        message.colour = self._random.choice(COLOURS)
-        message.unkept = not kept
-        message.group = f"g{self._orders % 5}" if address == GROUPED and self._orders % 3 else ""
-        self._orders += 1
-        self._auditor.sends(message)
+        message = self._author(address, level, priority, expires, size, mark, replies="", delay=delay, kept=kept)
         self._auditor.counts["sent by AMQP"] += 1
-        self._log(("send", uid, address))
+        self._log(("send", message.uid, address))
         if within is not None:
             within.sent.append(message)
             self._links_of[message] = link

@@ -258,3 +258,7 @@ class Drainer(Client):
             for entry in list(session.inbox):
                 session.inbox.remove(entry)
                 session.settle(*entry, accepted=True, receipt=True)
+            self._refill(session)
+
+    def _refill(self, session: Session) -> None:
+        """Acknowledging is all that it takes to get more."""

@@ -41,7 +41,35 @@ SELECTORS: dict[str, Callable[[Known], bool]] = {
 LEVELS = ("best-effort", "express", "reliable-np", "reliable", "assured")
 
 
-class Session:
+class Author:
+    """Whoever sends messages, whatever he speaks."""
+
+    name: str
+    client_id: str
+    transaction: Transaction | None
+    _auditor: Auditor
+    _random: Random
+    _now: Callable[[], int]
+    _orders: int
+
+    def _author(
+        self, address: str, level: int, priority: int, expires: int, size: int, mark: str, *, replies: str, delay: int, kept: bool,
+    ) -> Known:  # fmt: skip
+        """The next message, of which the auditor knows."""
+        uid = f"{mark}{self.name}.{self._orders}"
+        body = (uid + " ").encode().ljust(size, b"x")
+        message = Known(uid, body, address, self.name, self._orders, level, priority, expires, within=self.transaction, owed=owed(address, priority))
+        message.replies, message.client_id = replies, self.client_id
+        message.delay, message.due = delay, self._now() + delay if delay else 0
+        message.colour = self._random.choice(COLOURS)
+        message.unkept = not kept
+        message.group = f"g{self._orders % 5}" if address == GROUPED and self._orders % 3 else ""
+        self._orders += 1
+        self._auditor.sends(message)
+        return message
+
+
+class Session(Author):
     """`log` takes every event, for the trace."""
 
     def __init__(
@@ -107,16 +135,8 @@ class Session:
         self, address: str, level: int, priority: int, expires: int, size: int, mark: str, receipt: bool, reply_to: str = "", delay: int = 0,
         *, named: bool = False, kept: bool = True,
     ) -> Known:
-        uid = f"{mark}{self.name}.{self._orders}"
-        body = (uid + " ").encode().ljust(size, b"x")
-        message = Known(uid, body, address, self.name, self._orders, level, priority, expires, within=self.transaction, owed=owed(address, priority))
-        message.replies, message.client_id = self.full(reply_to), self.client_id
-        message.delay, message.due = delay, self._now() + delay if delay else 0
-        message.colour = self._random.choice(COLOURS)
-        message.unkept = not kept
-        message.group = f"g{self._orders % 5}" if address == GROUPED and self._orders % 3 else ""
-        self._orders += 1
-        self._auditor.sends(message)
+        message = self._author(address, level, priority, expires, size, mark, replies=self.full(reply_to), delay=delay, kept=kept)
+        uid = message.uid
         headers = self._headers_of(message, named=named)
         if reply_to:
             headers.append(("reply-to", f"/{reply_to}"))
@@ -130,7 +150,7 @@ class Session:
         elif message.stored or not self._auditor.drops:
             self.unconfirmed_sends.append(uid)
         self._log(("send", uid, address))
-        self._say("SEND", headers, body)
+        self._say("SEND", headers, message.body)
         return message
 
     def _headers_of(self, message: Known, *, named: bool) -> list[tuple[str, str]]:

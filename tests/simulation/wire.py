@@ -36,43 +36,37 @@ class Reader(Protocol):
     def is_cut(self) -> None: ...
 
 
-class NumberedPeer(StompPeer):
-    """The real peer; its place in a set depends on its number and not on an address in memory."""
+class Numbered:
+    """A real peer; its place in a set depends on its number and not on an address in memory."""
 
-    def __init__(self, node: Node, reader: Reader) -> None:
-        super().__init__(node)
-        self._reader = reader
+    _number: int
+    _reader: Reader
 
     def _tell_lost(self) -> None:
         """From now on the engine gives to others what this client held, though a body may still be on its way to it."""
-        super()._tell_lost()
+        super()._tell_lost()  # type: ignore[misc]
         self._reader.is_closing()
 
     def __hash__(self) -> int:
         return self._number
 
     __eq__ = object.__eq__
+
+
+class NumberedPeer(Numbered, StompPeer):
+    def __init__(self, node: Node, reader: Reader) -> None:
+        super().__init__(node)
+        self._reader = reader
 
     @property
     def is_streaming(self) -> bool:
         return self._streaming is not None or bool(self._outgoing)
 
 
-class NumberedAmqpPeer(AmqpPeer):
-    """The same of AMQP."""
-
+class NumberedAmqpPeer(Numbered, AmqpPeer):
     def __init__(self, node: Node, reader: Reader) -> None:
         super().__init__(node)
         self._reader = reader
-
-    def _tell_lost(self) -> None:
-        super()._tell_lost()
-        self._reader.is_closing()
-
-    def __hash__(self) -> int:
-        return self._number
-
-    __eq__ = object.__eq__
 
     @property
     def is_streaming(self) -> bool:

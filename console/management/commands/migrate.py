@@ -16,8 +16,7 @@ class Command(console_migrate.Command):
 
     def check(self, *args: Any, **options: Any) -> None:
         """Of a constraint Django asks the server whether it can do such a thing: first whether it answers at all."""
-        with refusals_told():
-            check_database(settings.BROKER)
+        _ask_server()
         super().check(*args, **options)
 
     def handle(self, *args: Any, **options: Any) -> None:
@@ -25,10 +24,15 @@ class Command(console_migrate.Command):
             # One application's tables, or a look at what would be done: neither is a start.
             super().handle(*args, **options)
             return
-        with refusals_told():
-            check_database(settings.BROKER)
+        if options["skip_checks"]:  # else it has answered
+            _ask_server()
         for name in migrate_store(settings.BROKER.database_url):
             if options["verbosity"]:
                 self.stdout.write(f"  Applied {name} to schema surety")
         super().handle(*args, **options)
         call_command("bootstrap", stdout=self.stdout)
+
+
+def _ask_server() -> None:
+    with refusals_told():
+        check_database(settings.BROKER)
