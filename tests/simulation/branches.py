@@ -25,6 +25,8 @@ class Manager(Client):
         self._pending: list[Transaction] = []
         self._tries: dict[Transaction, int] = {}
         """How often it has said what is to become of it."""
+        self._unknown: dict[str, Transaction] = {}
+        """Of those that the node did not know, by xid: their PREPARE may be on its way still, on a connection whose client waits no more."""
         self._by_hand: set[str] = set()
         """Of those that an administrator ended, the xids."""
 
@@ -35,11 +37,20 @@ class Manager(Client):
     async def run(self) -> None:
         while self._pending or not self.stopping:
             await asyncio.sleep(self.random.random() * 0.020)
+            self._recover()
             term = self.world.serving()
             if term is not None and self._pending:
                 session = self._connect(term)
                 await self._play(session)
                 await self._leave(session)
+
+    def _recover(self) -> None:
+        """What turns up among the prepared ones after all is to be ended after all."""
+        if self._unknown:
+            for branch in self.world.database.tables.prepared.values():
+                if (transaction := self._unknown.pop(branch.xid, None)) is not None:
+                    self._pending.append(transaction)
+                    self.world.counts["branches recovered"] += 1
 
     async def _play(self, session: Session) -> None:
         for _ in range(ANSWER_STEPS):
@@ -82,6 +93,8 @@ class Manager(Client):
         if told != "XAER_NOTA" or not (transaction.doomed or self._tries[transaction] > 1):
             raise Broken(f"{transaction.ended} of {transaction.xid} was answered by {told} at try {self._tries[transaction]}")
         self._is_over(transaction, known=transaction.ended == "COMMIT" and not by_hand)
+        if transaction.doomed:
+            self._unknown[transaction.xid] = transaction
 
     def _is_over(self, transaction: Transaction, *, known: bool) -> None:
         self._pending.remove(transaction)

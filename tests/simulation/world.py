@@ -250,9 +250,9 @@ class World:
         await self._until(lambda: all(task.done() for task in playing), [serving, *playing, *managing], 60.0)
         operators.stopping = True
         await self._until(lambda: all(task.done() for task in operating), [serving, *operating], 60.0)
+        await self._drain([serving, *managing])
         self.manager.stopping = True
         await self._until(lambda: all(task.done() for task in managing), [serving, *managing], 60.0)
-        await self._drain(serving)
         if self.climate.crowded:
             await self._crowd(serving)
         await self._kill_and_look(serving)
@@ -278,16 +278,17 @@ class World:
             await asyncio.sleep(0.020)
 
     # -- the end --------------------------------------------------------------------------------------------------------------------------
-    async def _drain(self, serving: asyncio.Task[None]) -> None:
-        """Faults are off: consumers take everything, of queues two that want a part each, then nothing may be left anywhere."""
+    async def _drain(self, serving: list[asyncio.Task[None]]) -> None:
+        """Faults are off: the transaction manager ends what is prepared, consumers take everything, of queues two that want a part each, then nothing may be
+        left anywhere."""
         addresses = (*ADDRESSES, *HELD) if self.climate.keepers else ADDRESSES
         places = [(address, selector) for address in addresses for selector in (PARTS if address in QUEUES else ("",))]
         drainers = [self._either(Drainer, AmqpDrainer)(self, f"d{number}", *place) for number, place in enumerate(places)]
         draining = [asyncio.create_task(drainer.run()) for drainer in drainers]
-        await self._until(lambda: not self._what_remains(), [serving, *draining], DRAIN_SECONDS)
+        await self._until(lambda: not self._what_remains(), [*serving, *draining], DRAIN_SECONDS)
         for drainer in drainers:
             drainer.stopping = True
-        await self._until(lambda: all(task.done() for task in draining), [serving, *draining], 60.0)
+        await self._until(lambda: all(task.done() for task in draining), [*serving, *draining], 60.0)
         self.auditor.check_end()
         self.looks.check_end()
 
