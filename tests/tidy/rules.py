@@ -6,6 +6,7 @@ import ast
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cache, cached_property
 from pathlib import Path
 
 REPOSITORY = Path(__file__).resolve().parents[2]
@@ -18,6 +19,11 @@ class Source:
 
     path: str
     tree: ast.Module
+
+    @cached_property
+    def nodes(self) -> tuple[ast.AST, ...]:
+        """All of the tree, in the order of `ast.walk`."""
+        return tuple(ast.walk(self.tree))
 
     @property
     def room(self) -> str:
@@ -40,14 +46,21 @@ def room_of(parts: Sequence[str]) -> str:
     return within if within in INWARD else parts[1]
 
 
-def sources() -> list[Source]:
-    paths = sorted(path for top in CODE for path in (REPOSITORY / top).rglob("*.py"))
-    return [Source(str(path.relative_to(REPOSITORY)), ast.parse(path.read_text("utf-8"), str(path))) for path in paths]
+@cache
+def sources() -> tuple[Source, ...]:
+    """Read and parsed once for all rules."""
+    return tuple(_source(path) for top in CODE for path in sorted((REPOSITORY / top).rglob("*.py")))
+
+
+def _source(path: Path) -> Source:
+    text = path.read_text("utf-8")
+    source = Source(str(path.relative_to(REPOSITORY)), ast.parse(text, str(path)))
+    return django_settings_may_be_named(source) if "DJANGO_SETTINGS_MODULE" in text else source
 
 
 def imports(source: Source) -> Iterator[tuple[int, str]]:
     """(line, full name) of every import, also inside functions; relative ones resolved; an imported name with its module."""
-    for node in ast.walk(source.tree):
+    for node in source.nodes:
         if isinstance(node, ast.Import):
             yield from ((node.lineno, alias.name) for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
@@ -153,7 +166,7 @@ def each_room_has_one_colour(source: Source) -> Iterator[str]:
         elif place in COLOURLESS and ((of_client and not shared) or parts[0] in ("threading", "selectors", "asyncio", "socket")):
             yield f"{source.path}:{line} imports {name}: {place} has no colour"
     if source.room != "client.aio":
-        for node in ast.walk(source.tree):
+        for node in source.nodes:
             if isinstance(node, ast.AsyncFunctionDef | ast.Await):
                 yield f"{source.path}:{node.lineno} is asynchronous: that belongs to broker_core/client/aio"
 
@@ -173,7 +186,7 @@ def pure_rooms_use_values_only(source: Source) -> Iterator[str]:
         library = name.split(".")[0]
         if library != "broker_core" and library not in PURE_LIBRARY:
             yield f"{source.path}:{line} imports {library}: {source.room} has no surroundings"
-    for node in ast.walk(source.tree):
+    for node in source.nodes:
         if isinstance(node, ast.Name) and node.id in ("open", "print", "input", "eval", "exec", "globals", "id", "hash"):
             yield f"{source.path}:{node.lineno} uses {node.id}(): {source.room} has no surroundings"
         elif isinstance(node, ast.AsyncFunctionDef | ast.Await):
@@ -220,7 +233,7 @@ def engine_iterates_over_no_set(source: Source) -> Iterator[str]:
     """The order of a set differs between processes; a run could not be repeated. sorted(set) has an order, and is allowed."""
     if not source.path.startswith(PURE_PLACES):
         return
-    functions = [node for node in ast.walk(source.tree) if isinstance(node, ast.FunctionDef)]
+    functions = [node for node in source.nodes if isinstance(node, ast.FunctionDef)]
     attributes = {name for name in _sets_of(source.tree) if "." in name}
     outside = ast.Module([node for node in source.tree.body if not isinstance(node, ast.FunctionDef | ast.ClassDef)], [])
     for part in [outside, *functions]:  # a name means what its own function says
@@ -244,7 +257,7 @@ BANNED_WORDS = ("dead letter", "dead-letter", "dead_letter", "deadletter", "dlq"
 def environment_is_read_in_one_place(source: Source) -> Iterator[str]:
     if source.path in READS_ENVIRONMENT:
         return
-    for node in ast.walk(source.tree):
+    for node in source.nodes:
         if isinstance(node, ast.Attribute) and node.attr in ("environ", "environb", "getenv") and ast.unparse(node.value) == "os":
             yield f"{source.path}:{node.lineno} reads the environment: settings come as arguments"
     for line, name in imports(source):
@@ -265,7 +278,7 @@ def django_settings_may_be_named(source: Source) -> Source:
 
 def nothing_is_swallowed(source: Source) -> Iterator[str]:
     """Catching everything is for the few places where a bug ends, or for cleaning up on its way (the handler raises again)."""
-    for node in ast.walk(source.tree):
+    for node in source.nodes:
         if not isinstance(node, ast.ExceptHandler):
             continue
         caught = ast.unparse(node.type) if node.type else ""
@@ -288,7 +301,7 @@ def words_are_those_of_the_glossary(source: Source) -> Iterator[str]:
 
 
 def globals_do_not_change(source: Source) -> Iterator[str]:
-    for node in ast.walk(source.tree):
+    for node in source.nodes:
         if isinstance(node, ast.Global):
             yield f"{source.path}:{node.lineno} changes {', '.join(node.names)} for the whole process"
 
