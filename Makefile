@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 # The installed set is stamped with the hash of what asked for it, so that the second time costs nothing.
 HASH = $(shell cat $(1) | sha256sum | cut -c1-16)
 SERVICE := $(VENV)/.service-$(call HASH,requirements.txt)
-TESTS := $(VENV)/.tests-$(call HASH,requirements.txt tests/requirements.txt tests/compiled.txt)
+TESTS := $(VENV)/.tests-$(call HASH,requirements.txt broker_core/pipeline/requirements.txt tests/requirements.txt tests/compiled.txt)
 PYTEST_OPTIONS ?=
 # Two files at a time; those of the whole service, which measure time, one by one. 5: none of those asked for is there.
 PYTEST := $(BIN)/python -m pytest

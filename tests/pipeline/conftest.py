@@ -1,0 +1,21 @@
+"""One small Spark session for all tests of a process: it takes seconds to start."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+
+import pytest
+from pyspark.sql import SparkSession
+
+from broker_core.pipeline.session import SparkSettings, session
+
+
+@pytest.fixture(scope="session")
+def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
+    if shutil.which("java") is None:
+        pytest.skip("there is no Java")
+    settings = SparkSettings(tmp_path_factory.mktemp("spark"), "local[2]", memory_mib=1024, niceness=0, shuffle_partitions=2)
+    opened = session(settings)
+    yield opened
+    opened.stop()
