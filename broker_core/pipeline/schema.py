@@ -140,7 +140,7 @@ GAPS = StructType(
 MESSAGES = StructType(
     [
         _SHARD,
-        _column("segment", IntegerType(), "The table in which the row is; 0: the one of what was retained."),
+        _column("segment", IntegerType(), "The table that took it: surety.message_<shard>_<segment>. What outlives its table is read from where it was kept."),
         _column("sequence", LongType(), "Its number in the shard."),
         _column("destination", IntegerType(), "Where it is stored: once, however many subscriptions it has."),
         _column("lane", ShortType(), "Of the destination, as in events."),

@@ -1,0 +1,156 @@
+"""The data source `surety`: what Spark reads of the broker.
+
+    session.dataSource.register(Surety)
+    session.read.format("surety").option("url", url).option("table", "events").load()
+
+Options: `url` (libpq URI of the broker's database), `table` (schema.TABLES; default events), `shard` (0), `after` and `upto` (commits: after the one, up to the
+other, inclusive). Conditions on number and kind are made use of before anything is read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql.datasource import (
+    DataSource, DataSourceReader, EqualTo, Filter, GreaterThan, GreaterThanOrEqual, In, InputPartition, LessThan, LessThanOrEqual,
+)  # fmt: skip
+from pyspark.sql.types import StructType
+
+from . import schema, tables
+from .database import snapshot
+from .ledger import Interval, commits_of, events_of, intervals
+
+NAME = "surety"
+
+
+class InvalidOption(ValueError):
+    """The message says which option, what it holds and what it may hold."""
+
+
+@dataclass(slots=True)
+class Wanted:
+    """What is asked for: bounds of commit numbers, after the one and up to the other; kinds of events."""
+
+    url: str
+    table: str
+    shard: int = 0
+    after: int = 0
+    upto: int | None = None
+    kinds: tuple[str, ...] = schema.KINDS
+
+    def narrow(self, condition: Filter) -> None:
+        """Make use of a condition; Spark looks at it again, so what is not made use of harms nothing."""
+        match condition:
+            case EqualTo(("number",), int(value)):
+                self._between(value - 1, value)
+            case GreaterThan(("number",), int(value)):
+                self._between(value, None)
+            case GreaterThanOrEqual(("number",), int(value)):
+                self._between(value - 1, None)
+            case LessThan(("number",), int(value)):
+                self._between(0, value - 1)
+            case LessThanOrEqual(("number",), int(value)):
+                self._between(0, value)
+            case EqualTo(("kind",), value):
+                self.kinds = tuple(kind for kind in self.kinds if kind == value)
+            case In(("kind",), values):
+                self.kinds = tuple(kind for kind in self.kinds if kind in values)
+            case _:
+                pass
+
+    def _between(self, after: int, upto: int | None) -> None:
+        self.after = max(self.after, after)
+        if upto is not None:
+            self.upto = upto if self.upto is None else min(self.upto, upto)
+
+
+def _number(options: Any, name: str, default: int | None) -> int | None:
+    text = options.get(name)
+    if text is None:
+        return default
+    if not text.isdecimal():
+        raise InvalidOption(f"option {name} is {text!r}, not a number from 0")
+    return int(text)
+
+
+class Surety(DataSource):
+    """Registered by `session.dataSource.register(Surety)`."""
+
+    @classmethod
+    def name(cls) -> str:
+        return NAME
+
+    def wanted(self) -> Wanted:
+        """Raises InvalidOption."""
+        url, table = self.options.get("url"), self.options.get("table", "events")
+        if not url:
+            raise InvalidOption("option url is missing: a libpq URI of the broker's database")
+        if table not in schema.TABLES:
+            raise InvalidOption(f"option table is {table!r}, none of {', '.join(schema.TABLES)}")
+        after, shard = _number(self.options, "after", 0), _number(self.options, "shard", 0)
+        assert after is not None and shard is not None
+        return Wanted(url, table, shard, after, _number(self.options, "upto", None))
+
+    def schema(self) -> StructType:
+        return schema.TABLES[self.wanted().table]
+
+    def reader(self, schema: StructType) -> DataSourceReader:
+        return TableReader(self.wanted())
+
+
+@dataclass(slots=True)
+class Part(InputPartition):
+    """What one task reads: an interval of the ledger, a segment of messages, or a table as a whole."""
+
+    interval: Interval | None = None
+    segment: int | None = None
+    known: tuple[int, ...] = ()
+    """Segments that others read."""
+
+
+class TableReader(DataSourceReader):
+    """Of a table that is there now."""
+
+    def __init__(self, wanted: Wanted) -> None:
+        self._wanted = wanted
+
+    def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:  # noqa: N802 -- Spark's name
+        for condition in filters:
+            self._wanted.narrow(condition)
+        return filters
+
+    def partitions(self) -> list[InputPartition]:
+        wanted = self._wanted
+        with snapshot(wanted.url) as connection:
+            if wanted.table in ("events", "commits"):
+                parts = [Part(interval) for interval in intervals(connection, wanted.shard, wanted.after, wanted.upto)]
+                return list(parts or [Part(None)])
+            if wanted.table == "messages":
+                known = tuple(tables.message_segments(connection, wanted.shard))
+                return [*(Part(None, segment) for segment in known), Part(None, None, known)]
+        return [Part(None)]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        assert isinstance(partition, Part)
+        wanted = self._wanted
+        url, shard = wanted.url, wanted.shard
+        match wanted.table:
+            case "events":
+                return events_of(url, partition.interval, wanted.kinds) if partition.interval else iter(())
+            case "commits":
+                return commits_of(url, partition.interval) if partition.interval else iter(())
+            case "messages" if partition.segment is not None:
+                return tables.messages_of(url, shard, partition.segment)
+            case "messages":
+                return tables.messages_retained(url, shard, list(partition.known))
+            case "destinations":
+                return tables.destinations(url, shard)
+            case "subscriptions":
+                return tables.subscriptions(url, shard)
+            case "gaps":
+                return tables.gaps(url, shard)
+            case _:
+                return tables.present_now(url, shard)
