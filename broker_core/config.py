@@ -61,6 +61,10 @@ class BrokerConfig:
     """PEM file of the authorities whose certificates clients may show on the TLS port of AMQP. Who shows one may log in with it, by SASL EXTERNAL, as the
     account that its common name says. Empty: certificates of clients are not asked for."""
 
+    log_json: bool = field(default=False, metadata={"variable": ""})
+    """The processes' logs are lines of JSON: time, level, logger, message, and members of their own for what a line is about, `traceparent` among them
+    (docs/operations.md). PostgreSQL's and the supervisor's own lines stay as they are."""
+
     embedded: bool = field(init=False, default=False)
     """True: the database is the one that the supervisor runs under the home folder. Follows from database_url, no setting."""
 
@@ -166,8 +170,8 @@ class BrokerConfig:
     dead_truncate_body: bool = field(default=False, metadata={"variable": ""})
     """Of dead messages only headers and properties are kept, not the body. A message's own JMS_SUN_TRUNCATE_MSG_BODY counts more."""
     dead_log: bool = field(default=False, metadata={"variable": ""})
-    """The node's log has a line for each dead message, kept or discarded: its identifier, destination and reason, nothing of its contents; at most
-    20 a second, the others are counted. A message's own JMS_SUN_LOG_DEAD_MESSAGES counts more."""
+    """The node's log has a line for each dead message, kept or discarded, and for each send that is refused: its identifier, destination, reason and
+    trace (`traceparent`), nothing of its contents; at most 20 a second, the others are counted. A message's own JMS_SUN_LOG_DEAD_MESSAGES counts more."""
 
     # -- memory and disk ------------------------------------------------------------------------------------------------------------
     window_rows_max: int = _number(2_000, 1, 10_000_000)

@@ -19,6 +19,7 @@ from .engine.aliases import problem as alias_problem
 from .engine.commands import Direction
 from .engine.levels import ASKED
 from .engine.message import LANES, LEVEL_NAMES, STORED
+from .engine.observing import CAUSES, WAITED_MS
 from .engine.operation import SELECTED_MAX
 from .engine.operation import VERBS as OPERATION_VERBS
 from .engine.operation import problem as operation_problem
@@ -29,6 +30,7 @@ from .scram import InvalidPassword, make_verifier
 __all__ = [
     "ANYBODY",
     "ASKED",
+    "CAUSES",
     "CHOICES",
     "DEADLINE_MS",
     "DEPTH_MAX",
@@ -43,6 +45,7 @@ __all__ = [
     "SETTINGS",
     "TEXTS",
     "VERBS",
+    "WAITED_MS",
     "Answer",
     "InvalidPassword",
     "InvalidRequest",

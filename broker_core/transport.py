@@ -5,11 +5,13 @@
 
 from __future__ import annotations
 
+import logging
 import warnings
 from collections.abc import Sequence
 from typing import Any
 
 from celery import Celery
+from celery.signals import after_setup_logger
 from celery.platforms import SecurityWarning
 from kombu.transport import TRANSPORT_ALIASES
 from kombu.transport import sqlalchemy as database
@@ -17,6 +19,7 @@ from sqlalchemy import text
 from sqlalchemy.exc import SQLAlchemyError
 
 from broker_core.config import BrokerConfig
+from broker_core.logs import speak_json
 
 NODE_QUEUE = "surety-node"
 """Nothing is ever sent here: a node's worker must not take tasks from the queue of another."""
@@ -52,10 +55,16 @@ def transport_url(config: BrokerConfig) -> str:
     return f"surety+postgresql+psycopg://{rest}"
 
 
+def _speak_json(logger: logging.Logger, **_signal: Any) -> None:
+    speak_json(logger.handlers)
+
+
 def create_app(config: BrokerConfig, name: str, queue: str, fixups: Sequence[str] = ()) -> Celery:
     """An app on that queue. Celery's own fixups would load Django wherever DJANGO_SETTINGS_MODULE is set; only who names one gets it."""
     # Celery warns root because pickled tasks would run as root. These apps accept JSON only (Celery's default) and one queue each.
     warnings.filterwarnings("ignore", category=SecurityWarning)
+    if config.log_json:
+        after_setup_logger.connect(_speak_json)
     app = Celery(name, broker=transport_url(config), backend=None, fixups=list(fixups))
     app.conf.update(
         task_default_queue=queue,

@@ -226,12 +226,15 @@ def is_news(record: logging.LogRecord) -> bool:
 LOGGING = {
     "version": 1,
     "disable_existing_loggers": False,
-    "formatters": {"line": {"format": "{asctime} {levelname} {name}: {message}", "style": "{"}},
+    "formatters": {"line": {"format": "{asctime} {levelname} {name}: {message}", "style": "{"}, "json": {"()": "broker_core.logs.JsonLines"}},
     "filters": {"news": {"()": "django.utils.log.CallbackFilter", "callback": is_news}},
-    "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "line"}},
+    "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "json" if BROKER.log_json else "line"}},
     "root": {"handlers": ["stderr"], "level": "INFO"},
     "loggers": {
         "django": {"handlers": ["stderr"], "level": "INFO", "propagate": False},
         "django.request": {"filters": ["news"]},
     },
 }
+if BROKER.log_json:  # the web server's own lines, which it has arranged before Django is there
+    LOGGING["loggers"] |= {name: {"handlers": ["stderr"], "level": "INFO", "propagate": False} for name in ("uvicorn", "uvicorn.access")}
+    LOGGING["loggers"]["uvicorn.error"] = {"level": "INFO"}

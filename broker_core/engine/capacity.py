@@ -14,6 +14,7 @@ from .accounting import discard_body
 from .commands import SEND_OCTETS, Send
 from .effects import Confirmed, Refused
 from .message import STORED, Message
+from .noting import note_refused
 from .refusal import Refusal
 from .settings import FLOW_CONTROL, REJECT_NEWEST, REMOVING, UNLIMITED
 
@@ -222,6 +223,7 @@ def turn_away(shard: Shard, send: Send, refusal: Refusal, detail: str) -> None:
         return
     if send.message.header.reliability >= STORED:
         shard.batch.outputs.append(Refused(send.peer, send.token, refusal, detail))
+        note_refused(shard, send, refusal, detail)
     else:
         shard.turned_away += 1
         if send.token is not None:

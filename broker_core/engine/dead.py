@@ -15,6 +15,8 @@ from .cursor import Cursor
 from .destination import Destination
 from .effects import Copy, Death, Outcome
 from .message import VOLATILE, Encoding, Header, Message, StoredBody
+from .noting import note, traceparent_of
+from .observing import REFUSED, note_dead
 from .placing import create, place
 from .policy import settings_for
 from .refusal import Refusal
@@ -33,8 +35,6 @@ ONCE = (Outcome.EXPIRED, Outcome.OLDEST, Outcome.LOW_PRIORITY)
 
 COPY_STEPS = 8
 """What a copy to the dead message queue weighs: its header is written anew."""
-DEATHS_MAX = 100
-"""Of those that one flush tells of; others are counted. 0.5 KiB each."""
 EXPIRED = "the message's time to live passed before it was consumed"
 REASON, DIED_AT, COMMENT, FAILURES = (
     "JMS_SUN_DMQ_UNDELIVERED_REASON", "JMS_SUN_DMQ_UNDELIVERED_TIMESTAMP", "JMS_SUN_DMQ_UNDELIVERED_COMMENT", "JMS_SUN_DMQ_DELIVERY_COUNT",
@@ -50,7 +50,7 @@ def bury(shard: Shard, cursor: Cursor, message: Message, outcome: Outcome, comme
     """Settle the message with this outcome and place its copy in the dead message queue. It must not be in any of the cursor's containers."""
     settle_now(shard, cursor, message, outcome)
     shard.batch.room -= COPY_STEPS
-    _count(shard, cursor, 1)
+    _count(shard, cursor, outcome, 1)
     once = outcome in ONCE and not _not_buried(shard, cursor, message.position, message.position)
     if (once or not _part(shard, cursor, message, outcome, comment)) and not cursor.stored:
         discard_body(shard, message)
@@ -65,7 +65,7 @@ def expire_range(shard: Shard, cursor: Cursor, messages: Sequence[Message], octe
     first, last = messages[0].position, messages[-1].position
     failures = dict(cursor.failures) if cursor.failures else cursor.failures
     settle_range(shard, cursor, first, last, octets, Outcome.EXPIRED)
-    _count(shard, cursor, len(messages))
+    _count(shard, cursor, Outcome.EXPIRED, len(messages))
     copied: dict[int, None] = {}
     for low, high in _not_buried(shard, cursor, first, last):
         for message in messages[low - first : high - first + 1]:
@@ -79,7 +79,8 @@ def expire_range(shard: Shard, cursor: Cursor, messages: Sequence[Message], octe
     return len(copied)
 
 
-def _count(shard: Shard, cursor: Cursor, messages: int) -> None:
+def _count(shard: Shard, cursor: Cursor, outcome: Outcome, messages: int) -> None:
+    note_dead(shard, cursor.subscription.destination, outcome, messages)
     cursor.subscription.destination.dead += messages
     shard.dead += messages
 
@@ -104,11 +105,8 @@ def _is_told(shard: Shard, wishes: Wishes) -> bool:
 
 
 def _tell(shard: Shard, message: Message, address: str, reason: str, comment: str, target: Destination | None) -> None:
-    batch = shard.batch
-    if len(batch.deaths) < DEATHS_MAX:
-        batch.deaths.append(Death(shard.message_id(message), address, reason, comment, "" if target is None else target.address))
-    else:
-        batch.deaths_more += 1
+    kept_in = "" if target is None else target.address
+    note(shard, Death(shard.message_id(message), address, reason, comment, kept_in, traceparent_of(shard, message.header)))
 
 
 def has_died(message: Message) -> bool:
@@ -171,6 +169,7 @@ def refuse(shard: Shard, address: str, message: Message, refusal: Refusal, sent_
     """The message could not be sent to this address, and its sender is not there to hear it. That is no matter of the destination's settings."""
     message.accepted_at = sent_at
     shard.dead += 1
+    shard.observed.died[REFUSED] += 1
     shard.batch.room -= COPY_STEPS
     wishes = wishes_of(shard, message.header)
     kept, cut = wishes.preserve is not False, _is_cut(shard, wishes)

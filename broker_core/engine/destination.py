@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from .fan_out import FanOut
     from .known_ids import KnownIds
     from .link import Peer
+    from .observing import Observed
     from .reads import PageWanted
     from .subscription import Subscription
 
@@ -95,6 +96,7 @@ class Destination:
         "lanes",
         "levels",
         "number",
+        "observed",
         "octets",
         "octets_committed",
         "octets_volatile",
@@ -158,6 +160,8 @@ class Destination:
         """Totals since creation; `settled` counts acknowledgements only."""
         self.scheduled = self.scheduled_octets = 0
         """Delayed messages that are not due yet."""
+        self.observed: Observed | None = None
+        """None: nothing was acknowledged here, and nothing died, since recovery."""
         self.idle_since = created_at
 
     def set(self, settings: Settings) -> None:

@@ -3,6 +3,7 @@ only after the commit), reads (pages it wants, to be read after the commit)."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import Enum, IntEnum
 from typing import Any
@@ -394,6 +395,14 @@ class DestinationStatistics:
     scheduled_octets: int
     oldest_at: int | None
     """When the oldest unsettled message was accepted; None: unknown or none."""
+    waiting: int = 0
+    """Sends that wait for room in it."""
+    oldest_unsettled_at: int | None = None
+    """Since when, to a second, a consumer holds what it has held longest; None: nobody holds anything."""
+    waited: Sequence[int] = ()
+    """Of acknowledged messages since recovery, by how long they had been there: observing.WAITED_MS, and the sum of ms behind. Empty: there were none."""
+    died: Sequence[int] = ()
+    """By observing.CAUSES, since recovery. Empty: none."""
 
 
 @dataclass(slots=True)
@@ -408,6 +417,20 @@ class Death:
     """The same as a sentence."""
     kept_in: str
     """The dead message queue that has it now; empty: it was discarded."""
+    traceparent: str = ""
+    """Of the trace that its sender said it belongs to (W3C); empty: none, or nothing that can be one."""
+
+
+@dataclass(slots=True)
+class Turned:
+    """A send that was refused, for the log."""
+
+    address: str
+    account: str
+    reason: str
+    detail: str
+    traceparent: str
+    """As of a Death."""
 
 
 @dataclass(slots=True)
@@ -423,10 +446,10 @@ class Effects:
     """If one was asked for: to be written once `commit` is durable, as all that follows."""
     maintenance: list[Maintenance] = field(default_factory=list)
     statistics: list[DestinationStatistics] = field(default_factory=list)
-    deaths: list[Death] = field(default_factory=list)
-    """Of messages that are to be in the log when they die."""
-    deaths_more: int = 0
-    """Those that died beyond what one flush tells of."""
+    noted: list[Death | Turned] = field(default_factory=list)
+    """What is to be in the log."""
+    noted_more: int = 0
+    """As many are beyond what one flush tells of."""
     dismissed: list[tuple[int, str]] = field(default_factory=list)
     """Connections that an operator closes, and what they are told."""
     unlisted: list[int] = field(default_factory=list)

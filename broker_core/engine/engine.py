@@ -141,7 +141,7 @@ class Engine:
         shard.batch = Batch(shard.limits)
         shard.unreleased.append((shard.presettled, shard.browsing.sending))
         shard.presettled, shard.browsing.sending = [], []
-        effects = Effects(commit, batch.outputs, batch.reads, batch.discarded, statistics=rows, deaths=batch.deaths, deaths_more=batch.deaths_more)
+        effects = Effects(commit, batch.outputs, batch.reads, batch.discarded, statistics=rows, noted=batch.noted, noted_more=batch.noted_more)
         effects.dismissed = batch.dismissed
         if report:
             effects.checkpoint = checkpoint(shard)

@@ -12,6 +12,7 @@ from .commands import Direction, Send
 from .destination import Destination
 from .effects import Confirmed, Refused
 from .link import Peer
+from .noting import note_refused
 from .placing import obtain
 from .sending import accept, drop, reset, send, why_not_send
 from .refusal import Refusal
@@ -111,6 +112,7 @@ def _enter(shard: Shard, destination: Destination, what: Send) -> None:
         refusal, detail = why_not_send(shard, what)
         if refusal is not None:
             shard.batch.outputs.append(Refused(what.peer, what.token, refusal, detail))
+            note_refused(shard, what, refusal, detail)
             drop(shard, what, refusal)
             return
         reset(destination, what.message)

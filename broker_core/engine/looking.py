@@ -324,16 +324,25 @@ MARKS_MAX = 64
 
 
 def mark_deliveries(shard: Shard) -> None:
-    """Once a second: up to which delivery each consumer has got by now. So nothing is noted message by message."""
+    """Once a second: up to which delivery each consumer has got by now. So nothing is noted message by message. What is
+    settled needs no mark: the first is that of the oldest outstanding delivery."""
+    oldest = None
     for link in shard.links.values():
         marks = link.marks
         if not link.unsettled:
             if marks:
                 link.marks = []
-        elif not marks or marks[-1][0] < link.tag:
+            continue
+        if not marks or marks[-1][0] < link.tag:
             marks.append((link.tag, shard.now))
             if len(marks) > MARKS_MAX:
-                link.marks = _needed(link)
+                link.marks = marks = _needed(link)
+        first = next(iter(link.unsettled))
+        while marks[0][0] < first:
+            del marks[0]
+        if oldest is None or marks[0][1] < oldest:
+            oldest = marks[0][1]
+    shard.held_since = oldest
 
 
 def _needed(link: Link) -> list[tuple[int, int]]:

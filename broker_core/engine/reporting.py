@@ -49,7 +49,8 @@ def checkpoint(shard: Shard) -> Checkpoint | None:
 
 def statistics(shard: Shard) -> list[DestinationStatistics]:
     """Of the destinations that changed since the last call."""
-    watched, shard.watched = shard.watched, {}
+    watched, shard.watched = shard.watched | shard.blocked | shard.told_blocked, {}
+    shard.told_blocked = dict(shard.blocked)
     heads = 0
     rows = []
     for destination in watched:
@@ -57,7 +58,7 @@ def statistics(shard: Shard) -> list[DestinationStatistics]:
             continue
         depths = [subscription.depth for subscription in destination.subscriptions]
         slowest = destination.subscriptions[depths.index(max(depths))] if depths else None
-        row = _describe(destination, sum(depths), slowest)
+        row = _describe(destination, sum(depths), slowest, shard.now)
         if slowest is not None and row.depth and row.oldest_at is None:
             shard.watched[destination] = None
             if heads < HEADS:
@@ -70,8 +71,9 @@ def statistics(shard: Shard) -> list[DestinationStatistics]:
     return rows
 
 
-def _describe(d: Destination, depth: int, slowest: Subscription | None) -> DestinationStatistics:
+def _describe(d: Destination, depth: int, slowest: Subscription | None, now: int) -> DestinationStatistics:
     """Of a topic the subscription that holds most holds the oldest message, too."""
+    capacity, observed = d.capacity, d.observed
     return DestinationStatistics(
         destination=d.number,
         address=d.address,
@@ -89,6 +91,10 @@ def _describe(d: Destination, depth: int, slowest: Subscription | None) -> Desti
         scheduled=d.scheduled,
         scheduled_octets=d.scheduled_octets,
         oldest_at=None if slowest is None else _oldest_at(slowest),
+        waiting=len(capacity.waiting) if capacity is not None else 0,
+        oldest_unsettled_at=_oldest_unsettled_at(d, now),
+        waited=() if observed is None else (*observed.waited, observed.waited_ms),
+        died=() if observed is None else tuple(observed.died),
     )
 
 
@@ -99,6 +105,18 @@ def _oldest_at(subscription: Subscription) -> int | None:
         ages += [message.accepted_at for message in list(link.unsettled.values())[:1]]
     for cursor in subscription.order:
         ages += [message.accepted_at for message in _heads(cursor)]
+    return min(ages, default=None)
+
+
+def _oldest_unsettled_at(destination: Destination, now: int) -> int | None:
+    """Of all its consumers but those of patterns, who hold messages of other topics, too. Each report marks deliveries first; what has no mark is made now."""
+    ages = [
+        link.marks[0][1] if link.marks else now
+        for subscription in destination.subscriptions
+        if subscription.links and subscription.wildcard is None
+        for link in subscription.links.values()
+        if link.unsettled
+    ]
     return min(ages, default=None)
 
 

@@ -14,6 +14,7 @@ from .effects import Confirmed, Refused
 from .foreign import bury_refused
 from .message import Message
 from .message_group import recognize
+from .noting import note_refused
 from .placing import obtain, why_not_create
 from .refusal import Refusal
 from .scheduling import enter, schedule
@@ -31,6 +32,7 @@ def send(shard: Shard, command: Send) -> None:
         if refusal is not None:
             if not bury_refused(shard, command, refusal, detail):
                 shard.batch.outputs.append(Refused(command.peer, command.token, refusal, detail))
+                note_refused(shard, command, refusal, detail)
                 drop(shard, command, refusal)
             return
         destination = obtain(shard, command.peer, command.address)
@@ -53,6 +55,7 @@ def request(shard: Shard, command: Request) -> None:
         send(shard, command)
     else:
         shard.batch.outputs.append(Refused(command.peer, command.token, refusal, command.reply_to))
+        note_refused(shard, command, refusal, command.reply_to)
         discard_body(shard, command.message)
 
 

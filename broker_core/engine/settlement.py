@@ -11,6 +11,7 @@ from .dead import bury, expire
 from .effects import Confirmed, Outcome, Output, Refused
 from .link import ALWAYS, Link, Peer
 from .message import Message, Reliability, StoredBody
+from .observing import note_acknowledged
 from .pins import is_of_browser
 from .progress import ranges
 from .refusal import Refusal
@@ -84,7 +85,7 @@ def acknowledge(shard: Shard, subscription: Subscription, messages: list[Message
         if message.header is not header:  # neighbours share it, mostly
             header = message.header
             cursor = subscription.cursors[header.lane]
-            shard.batch.settling[cursor] = None  # type: ignore[index]
+            shard.batch.settling[cursor] = message  # type: ignore[index]
             if header.reliability == Reliability.ASSURED:
                 shard.batch.synchronous = True
         assert cursor is not None
@@ -106,12 +107,13 @@ def acknowledge(shard: Shard, subscription: Subscription, messages: list[Message
 def settle_accepted(shard: Shard) -> None:
     """At flush: turn the collected positions into ranges, for progress and ledger alike."""
     batch = shard.batch
-    for cursor in batch.settling:
+    for cursor, message in batch.settling.items():
         number, index, progress = cursor.subscription.number, cursor.index, cursor.progress
         if cursor.failures:
             for position in cursor.accepted:
                 forget_failures(cursor, position)
         if accepted := cursor.accepted:
+            note_acknowledged(shard, cursor.subscription.destination, message, len(accepted))
             for first, last in ranges(accepted) if len(accepted) > 1 else ((accepted[0], accepted[0]),):
                 progress.settle(first, last)
                 if cursor.durable:

@@ -11,11 +11,12 @@ from .branch import Branches
 from .browser import Browser, Browsing
 from .cursor import Cursor
 from .destination import Destination, Lane
-from .effects import BulkCopy, Copy, Death, Definition, Output, PreparedBranch
+from .effects import BulkCopy, Copy, Death, Definition, Output, PreparedBranch, Turned
 from .known_ids import Duplicates
 from .limits import Limits
 from .link import Link, Peer
 from .message import VOLATILE, Header, Message
+from .observing import Observed
 from .operations import Operations
 from .reads import PageWanted, PositionsWanted, Read
 from .schedule import Schedule
@@ -52,8 +53,6 @@ class Batch:
         "answers",
         "bulk_copies",
         "copies",
-        "deaths",
-        "deaths_more",
         "definitions",
         "dirty",
         "discarded",
@@ -64,6 +63,8 @@ class Batch:
         "firsts",
         "looks",
         "messages",
+        "noted",
+        "noted_more",
         "offered",
         "outputs",
         "pairs",
@@ -102,8 +103,8 @@ class Batch:
         """Lanes that took stored messages, with the first position taken."""
         self.published: dict[Lane, int] = {}
         """Lanes of topics with filters that took messages, and from where on what they left out is not settled yet."""
-        self.settling: dict[Cursor, None] = {}
-        """Cursors with acknowledgements in `accepted`."""
+        self.settling: dict[Cursor, Message] = {}
+        """Cursors with acknowledgements in `accepted`, and one of the messages."""
         self.settled: list[tuple[int, int, int, int, int]] = []
         self.offered: list[tuple[int, int, int, int, int]] = []
         self.failures: list[tuple[int, int, int, int]] = []
@@ -115,9 +116,9 @@ class Batch:
         self.reads: list[Read] = []
         self.discarded: list[int] = []
         """Large bodies that no commit named nor will."""
-        self.deaths: list[Death] = []
+        self.noted: list[Death | Turned] = []
         """To be told to whoever keeps the log."""
-        self.deaths_more = 0
+        self.noted_more = 0
         """How many more there were than are told."""
         self.dirty: dict[Subscription, None] = {}
         """Subscriptions to dispatch."""
@@ -226,6 +227,7 @@ class Shard:
         "expiry_upto",
         "foreign",
         "handing",
+        "held_since",
         "instance",
         "joined",
         "keeping",
@@ -241,6 +243,7 @@ class Shard:
         "named",
         "now",
         "numbered",
+        "observed",
         "operations",
         "overfull",
         "owned",
@@ -264,6 +267,7 @@ class Shard:
         "settled",
         "subscriptions",
         "timers",
+        "told_blocked",
         "topic_subscriptions",
         "transacted",
         "turned_away",
@@ -328,10 +332,15 @@ class Shard:
         """Of all destinations, destroyed ones included, since recovery."""
         self.accepted_before = 0
         """As of the last flush."""
+        self.observed = Observed()
+        self.held_since: int | None = None
+        """Since when a consumer holds what is held longest, as of the last report; None: nobody holds anything."""
         self.overfull: dict[Destination, None] = {}
         """Destinations from which messages are to be removed (removing.py)."""
         self.blocked: dict[Destination, None] = {}
         """Those for which sends wait (holding.py)."""
+        self.told_blocked: dict[Destination, None] = {}
+        """Those of which operators were last told so."""
         self.waiting_octets = 0
         """Of these sends."""
         self.turned_away = 0

@@ -18,6 +18,7 @@ from .commit_capacity import Room, may_limit_new
 from .effects import Confirmed, Outcome, Refused
 from .link import Peer, Transaction
 from .message import Message
+from .noting import note_refused
 from .placing import obtain
 from .refusal import Refusal
 from .sending import accept, drop, particulars, reset, why_not, why_not_send
@@ -66,6 +67,7 @@ def _send(shard: Shard, transaction: Transaction, command: Transacted, send: Sen
         refusal = ensure(shard, send.peer, send.reply_to)
         if refusal is not None:
             discard_body(shard, send.message)
+            note_refused(shard, send, refusal, send.reply_to)
             _refuse_part(shard, transaction, command, refusal, send.reply_to)
             return
     refusal, detail = why_not_send(shard, send)
@@ -77,6 +79,7 @@ def _send(shard: Shard, transaction: Transaction, command: Transacted, send: Sen
     if transaction.octets + size > limits.transaction_octets_max or shard.transacted + held > limits.memory_octets or not _has_room(shard, transaction, 1):
         refusal = refusal or Refusal.TRANSACTION_TOO_LARGE
     if refusal is not None:
+        note_refused(shard, send, refusal, detail)
         discard_body(shard, send.message)
         _refuse_part(shard, transaction, command, refusal, detail or send.address)
         return

@@ -238,7 +238,7 @@ class Host:
             return {str(only): self._receivers[only].origin} if only in self._receivers else {}
         return {str(number): receiver.origin for number, receiver in self._receivers.items()}
 
-    def gauges(self) -> dict[str, int]:
+    def gauges(self) -> dict[str, Any]:
         return {**gauges(self._engine.shard), "sends_waiting_for_space": len(self._held)}
 
     def stop(self) -> None:

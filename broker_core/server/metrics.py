@@ -7,6 +7,7 @@ from typing import Any
 
 from broker_core.engine.effects import Commit
 from broker_core.engine.memory import memory_level
+from broker_core.engine.observing import CAUSES, WAITED_MS
 from broker_core.engine.shard import Shard
 
 COMMIT_SECONDS = (0.0005, 0.001, 0.002, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1.0, 5.0)
@@ -48,7 +49,7 @@ class Metrics:
         }
 
 
-def gauges(shard: Shard) -> dict[str, int]:
+def gauges(shard: Shard) -> dict[str, Any]:
     """What the engine counts, by the same rules of names."""
     return {
         "destinations": len(shard.destinations),
@@ -70,4 +71,14 @@ def gauges(shard: Shard) -> dict[str, int]:
         "dead_total": shard.dead,
         "expired_total": shard.expired,
         "redelivered_total": shard.redelivered,
+        "producers_blocked": sum([1 for peer in shard.peers.values() if peer.blocked]),
+        "destinations_blocked": len(shard.blocked),
+        "sends_waiting_for_room": sum([len(it.capacity.waiting) for it in shard.blocked if it.capacity is not None]),
+        "transactions_open": sum([len(peer.transactions) for peer in shard.peers.values()]),
+        "operations_open": len(shard.operations.known),
+        "oldest_unsettled_seconds": None if shard.held_since is None else max(shard.now - shard.held_since, 0) / 1000,
+        "died": dict(zip(CAUSES, shard.observed.died, strict=True)),
+        "waited_seconds_bounds": [bound / 1000 for bound in WAITED_MS],
+        "waited_seconds_buckets": shard.observed.waited,
+        "waited_seconds_sum": shard.observed.waited_ms / 1000,
     }

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncGenerator, Callable, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
 from operator import attrgetter
 from typing import Any
 
@@ -20,21 +20,33 @@ from .arrays import integers, texts
 from .lease import connect
 from .sharing import uninterrupted
 
+
+def _arrays(values: Iterable[Sequence[int]]) -> str:
+    return texts([integers(each) for each in values])
+
+
 _STATISTICS = """
 INSERT INTO surety.destination_statistics AS s (shard, destination, address, depth, octets, consumers, unsettled, accepted_total, settled_total,
-    dead_total, expired_total, redelivered_total, scheduled, scheduled_octets, oldest_at, state, at)
-SELECT %s, *, clock_timestamp() FROM unnest(%s::int4[], %s::text[], %s::int8[], %s::int8[], %s::int4[], %s::int8[], %s::int8[], %s::int8[],
-    %s::int8[], %s::int8[], %s::int8[], %s::int8[], %s::int8[], %s::int8[], %s::int2[])
+    dead_total, expired_total, redelivered_total, scheduled, scheduled_octets, oldest_at, state, waiting, oldest_unsettled_at, waited, died, at)
+SELECT %s, destination, address, depth, octets, consumers, unsettled, accepted, settled, dead, expired, redelivered, scheduled, scheduled_octets,
+    oldest_at, state, waiting, oldest_unsettled_at, waited::int8[], died::int8[], clock_timestamp()
+FROM unnest(%s::int4[], %s::text[], %s::int8[], %s::int8[], %s::int4[], %s::int8[], %s::int8[], %s::int8[], %s::int8[], %s::int8[], %s::int8[],
+    %s::int8[], %s::int8[], %s::int8[], %s::int2[], %s::int8[], %s::int8[], %s::text[], %s::text[])
+    AS told (destination, address, depth, octets, consumers, unsettled, accepted, settled, dead, expired, redelivered, scheduled, scheduled_octets,
+    oldest_at, state, waiting, oldest_unsettled_at, waited, died)
 ON CONFLICT (shard, destination) DO UPDATE SET address = EXCLUDED.address, depth = EXCLUDED.depth, octets = EXCLUDED.octets,
     consumers = EXCLUDED.consumers, unsettled = EXCLUDED.unsettled, accepted_total = EXCLUDED.accepted_total,
     settled_total = EXCLUDED.settled_total, dead_total = EXCLUDED.dead_total, expired_total = EXCLUDED.expired_total,
     redelivered_total = EXCLUDED.redelivered_total, scheduled = EXCLUDED.scheduled, scheduled_octets = EXCLUDED.scheduled_octets,
-    oldest_at = EXCLUDED.oldest_at, state = EXCLUDED.state, at = EXCLUDED.at
+    oldest_at = EXCLUDED.oldest_at, state = EXCLUDED.state, waiting = EXCLUDED.waiting, oldest_unsettled_at = EXCLUDED.oldest_unsettled_at,
+    waited = EXCLUDED.waited, died = EXCLUDED.died, at = EXCLUDED.at
 """
 _COLUMNS = (
     "destination", "address", "depth", "octets", "consumers", "unsettled", "accepted", "settled", "dead", "expired", "redelivered",
-    "scheduled", "scheduled_octets", "oldest_at", "state",
+    "scheduled", "scheduled_octets", "oldest_at", "state", "waiting", "oldest_unsettled_at", "waited", "died",
 )
+_WRITTEN: dict[str, Callable[[Iterable[Any]], str]] = {"address": texts, "waited": _arrays, "died": _arrays}
+"""All else are integers."""
 _FORGET = """
 DELETE FROM surety.destination_statistics s WHERE shard = %s AND at < (SELECT acquired_at FROM surety.lease l WHERE l.shard = s.shard) AND NOT EXISTS
     (SELECT FROM surety.destination d WHERE d.shard = s.shard AND d.destination = s.destination AND d.destroyed_at IS NULL)
@@ -81,7 +93,7 @@ class OperatorTables:
 
     async def write_statistics(self, rows: Sequence[DestinationStatistics]) -> None:
         """Upsert what changed."""
-        columns = [(texts if name == "address" else integers)(map(attrgetter(name), rows)) for name in _COLUMNS]
+        columns = [_WRITTEN.get(name, integers)(map(attrgetter(name), rows)) for name in _COLUMNS]
         await self._execute(_STATISTICS, [self._shard, *columns])
 
     async def forget_destroyed(self) -> None:

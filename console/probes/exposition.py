@@ -23,13 +23,13 @@ class Family:
             self.samples.append(("", labels, value))
         return self
 
-    def add_histogram(self, bounds: Sequence[float], buckets: Sequence[int], total: float) -> "Family":
+    def add_histogram(self, bounds: Sequence[float], buckets: Sequence[int], total: float, **labels: str) -> "Family":
         """`buckets`: observations up to each bound, and one more for those beyond the last; not cumulative."""
         count = 0
         for bound, observed in zip([*bounds, math.inf], buckets, strict=True):
             count += observed
-            self.samples.append(("_bucket", {"le": _value(bound)}, count))
-        self.samples += [("_sum", {}, total), ("_count", {}, count)]
+            self.samples.append(("_bucket", {**labels, "le": _value(bound)}, count))
+        self.samples += [("_sum", labels, total), ("_count", labels, count)]
         return self
 
 

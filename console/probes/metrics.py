@@ -11,7 +11,8 @@ from django.contrib.auth.decorators import login_not_required
 from django.http import HttpRequest, HttpResponse
 from django.views.decorators.http import require_safe
 
-from console.selectors import destinations, health
+from broker_core.control import CAUSES, WAITED_MS
+from console.selectors import database, destinations, health
 from console.selectors.node import NodeStatus, node_status
 from console.selectors.totals import totals
 
@@ -27,6 +28,7 @@ GAUGES = {
     "scheduled": ("messages_scheduled", "Delayed messages that are not due yet."),
     "scheduled_octets": ("message_scheduled_bytes", "Octets of header sections and bodies of these messages."),
     "consumers": ("consumers", "Consumers attached."),
+    "waiting": ("sends_blocked", "Sends that wait for room, under flow control."),
 }
 COUNTERS = {
     "accepted_total": ("messages_accepted_total", "Messages accepted from producers."),
@@ -35,13 +37,25 @@ COUNTERS = {
     "expired_total": ("messages_expired_total", "Messages whose time to live ended before they were consumed."),
     "redelivered_total": ("messages_redelivered_total", "Deliveries of messages that had left before."),
 }
-OLDEST = ("oldest_message_age_seconds", "Age of the oldest message.")
+AGES = {
+    "oldest_ms": ("oldest_message_age_seconds", "Age of the oldest message."),
+    "oldest_unsettled_ms": ("oldest_unsettled_age_seconds", "For how long a consumer has held, unacknowledged, what it has held longest, to a second."),
+}
+WAITED = ("time_in_queue_seconds", "From when a message became visible to its acknowledgement, since the node took the lease; one message stands for a batch.")
+DIED = ("messages_died_total", "Messages that died, by reason, since the node took the lease.")
 NODE = {
     "body_memory_octets": "Message bodies kept in memory.",
     "body_memory_octets_max": "SURETY_BODY_MEMORY_OCTETS_MAX.",
     "memory_level": "How full that memory is: 0 green, 1 yellow, 2 orange, 3 red.",
     "commits_total": "Group commits since the node took the lease.",
     "connections": "Connections of clients.",
+    "destinations_blocked": "Destinations in which sends wait for room.",
+    "oldest_unsettled_seconds": "For how long any consumer, of patterns too, has held what it has held longest.",
+    "operations_open": "Operations on many messages that wait or run.",
+    "producers_blocked": "Connections whose sends wait for room in a full destination.",
+    "sends_waiting_for_room": "These sends and commits.",
+    "sends_waiting_for_room_octets": "What they take of the memory.",
+    "transactions_open": "Transactions that clients have begun and not ended.",
     "connections_total": "Connections taken since the node took the lease.",
     "destinations": "Destinations that the engine knows, temporary ones among them.",
     "event_loop_lag_seconds": "How late the event loop woke at its last second.",
@@ -67,8 +81,9 @@ NODE = {
     "synchronous_commits_total": "Group commits that waited for the disk.",
 }
 """What the node's metrics mean. One that is not named here is exported all the same."""
-COMMIT_SECONDS = ("commit_seconds_bounds", "commit_seconds_buckets", "commit_seconds_sum")
-"""A histogram as the node tells it: bounds, observations between them, and their sum."""
+HISTOGRAMS = {"commit_seconds": ("surety_node_commit_seconds", "Duration of group commits."), "waited_seconds": (f"surety_{WAITED[0]}", WAITED[1])}
+"""As the node tells them: ..._bounds, ..._buckets (observations between them), and ..._sum."""
+_PARTS = frozenset(f"{name}_{part}" for name in HISTOGRAMS for part in ("bounds", "buckets", "sum"))
 _NODE_METRIC = re.compile(r"[a-z][a-z0-9_]{0,99}")
 
 
@@ -78,7 +93,7 @@ def metrics(request: HttpRequest) -> HttpResponse:
     if not _may_read(request):
         return HttpResponse("Send SURETY_METRICS_TOKEN as a bearer token, or ask from loopback.\n", "text/plain", 403)
     status = node_status()
-    text = exposition([*_of_node(status), *_of_all()])
+    text = exposition([*_of_node(status), *_of_all(), *_of_database()])
     if request.GET.get("destinations") == "1":
         text += _of_each(request)
     return HttpResponse(text, CONTENT_TYPE)
@@ -126,16 +141,19 @@ def _told_by_node(told: dict[str, Any]) -> list[Family]:
     """The node's own metrics, under the names it gives: `..._total` counts, everything else measures. Only numbers are metrics."""
     families = []
     for name, value in sorted(told.items()):
-        if name not in COMMIT_SECONDS and _NODE_METRIC.fullmatch(name) and isinstance(value, int | float):
+        if name not in _PARTS and _NODE_METRIC.fullmatch(name) and isinstance(value, int | float):
             kind = "counter" if name.endswith("_total") else "gauge"
             # Prometheus counts bytes; the broker says octets everywhere else.
             family = Family(f"surety_node_{name.replace('octets', 'bytes')}", kind, NODE.get(name) or f"{_words(name)}, as the node tells it.")
             families.append(family.add(value))
-    bounds, buckets, seconds = (told.get(name) for name in COMMIT_SECONDS)
-    if isinstance(bounds, list) and isinstance(buckets, list) and isinstance(seconds, int | float) and len(buckets) == len(bounds) + 1:
-        commits = Family("surety_node_commit_seconds", "histogram", "Duration of group commits.")
-        families.append(commits.add_histogram(bounds, buckets, seconds))
-    return families
+    for name, (exported, words) in HISTOGRAMS.items():
+        bounds, buckets, seconds = (told.get(f"{name}_{part}") for part in ("bounds", "buckets", "sum"))
+        if isinstance(bounds, list) and isinstance(buckets, list) and isinstance(seconds, int | float) and len(buckets) == len(bounds) + 1:
+            families.append(Family(exported, "histogram", words).add_histogram(bounds, buckets, seconds))
+    died = Family(f"surety_{DIED[0]}", "counter", DIED[1])
+    for reason, messages in (told.get("died") or {}).items():
+        died.add(messages, reason=reason)
+    return [*families, died]
 
 
 def _words(name: str) -> str:
@@ -151,7 +169,23 @@ def _of_all() -> list[Family]:
         Family("surety_destinations_paused", "gauge", "Destinations paused in some direction.").add(found["paused"]),
         *_families("surety_", "gauge", GAUGES, lambda name: [({}, found[name])]),
         *_families("surety_", "counter", COUNTERS, lambda name: [({}, found[name])]),
-        Family(f"surety_{OLDEST[0]}", "gauge", OLDEST[1]).add(_seconds(found["oldest_ms"])),
+        *(Family(f"surety_{name}", "gauge", words).add(_seconds(found[column])) for column, (name, words) in AGES.items()),
+    ]
+
+
+def _of_database() -> list[Family]:
+    told, waits = database.database(), database.in_doubt()
+    transactions = Family("surety_database_xmin_horizon_age_transactions", "gauge", "Transactions since the oldest snapshot, which holds up VACUUM.")
+    oldest = Family("surety_database_oldest_transaction_age_seconds", "gauge", "Age of the oldest transaction of any session.")
+    operations = Family("surety_operations", "gauge", "Operations on many messages that are not over, by state.")
+    return [
+        Family("surety_database_dead_tuples", "gauge", "Dead rows of the broker's tables, as PostgreSQL estimates.").add(told["dead_tuples"]),
+        Family("surety_database_live_tuples", "gauge", "Live rows of them, as PostgreSQL estimates.").add(told["live_tuples"]),
+        transactions.add(told["xmin_horizon_age"]),
+        oldest.add(told["oldest_transaction_seconds"]),
+        Family("surety_branches_in_doubt", "gauge", "Prepared branches of transactions that wait for their outcome.").add(waits["branches"]),
+        Family("surety_branches_in_doubt_oldest_age_seconds", "gauge", "For how long the oldest of them has been prepared.").add(waits["oldest_seconds"]),
+        operations.add(waits["operations_waiting"], state="waiting").add(waits["operations_running"], state="running"),
     ]
 
 
@@ -163,13 +197,23 @@ def _of_each(request: HttpRequest) -> str:
     def samples(name: str) -> list[tuple[dict[str, str], Any]]:
         return [({"destination": it.address}, getattr(it, name)) for it in page.destinations]
 
-    oldest = Family(f"surety_destination_{OLDEST[0]}", "gauge", OLDEST[1])
+    ages = [Family(f"surety_destination_{name}", "gauge", words) for name, words in AGES.values()]
+    waited = Family(f"surety_destination_{WAITED[0]}", "histogram", WAITED[1])
+    died = Family(f"surety_destination_{DIED[0]}", "counter", DIED[1])
     for it in page.destinations:
-        oldest.add(_seconds(it.oldest_ms), destination=it.address)
+        for family, column in zip(ages, AGES, strict=True):
+            family.add(_seconds(getattr(it, column)), destination=it.address)
+        if it.waited and len(it.waited) == len(WAITED_MS) + 2:
+            *buckets, total = it.waited
+            waited.add_histogram([bound / 1000 for bound in WAITED_MS], buckets, total / 1000, destination=it.address)
+        for reason, messages in zip(CAUSES, it.died or (), strict=False):
+            died.add(messages, destination=it.address, reason=reason)
     families = [
         *_families("surety_destination_", "gauge", GAUGES, samples),
         *_families("surety_destination_", "counter", COUNTERS, samples),
-        oldest,
+        *ages,
+        waited,
+        died,
     ]
     return exposition(families) + (f"# next: after={page.after}\n" if page.after else "")
 

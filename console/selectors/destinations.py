@@ -34,6 +34,9 @@ _DESTINATIONS = """
                defined.settings::text AS settings, statistics.depth, statistics.octets, statistics.consumers, statistics.unsettled,
                statistics.accepted_total, statistics.settled_total, statistics.dead_total, statistics.expired_total,
                statistics.redelivered_total, statistics.scheduled, statistics.scheduled_octets,
+               statistics.waiting, statistics.waited, statistics.died,
+               CASE WHEN statistics.oldest_unsettled_at IS NOT NULL THEN
+                    greatest(0, (extract(epoch FROM clock_timestamp()) * 1000)::int8 - statistics.oldest_unsettled_at) END AS oldest_unsettled_ms,
                greatest(statistics.at, clock_timestamp() - make_interval(secs => %(report_seconds_max)s)) AS at,
                CASE WHEN statistics.depth > 0 THEN
                     greatest(0, (extract(epoch FROM clock_timestamp()) * 1000)::int8 - statistics.oldest_at) END AS oldest_ms,
@@ -74,6 +77,13 @@ class Destination:
     scheduled: int | None
     """Delayed messages that are not due yet, in neither `depth` nor `octets`."""
     scheduled_octets: int | None
+    waiting: int | None
+    """Sends that wait for room in it."""
+    oldest_unsettled_ms: int | None
+    """For how long a consumer has held what it has held longest; None: unknown, or nobody holds anything."""
+    waited: list[int] | None
+    """See engine.effects.DestinationStatistics; None or empty: unknown, or nothing yet."""
+    died: list[int] | None
     at: datetime
     """When the counters had these values: when the node wrote them or, if it found no change since, shortly ago."""
 

@@ -32,6 +32,9 @@ def totals() -> dict[str, Any] | None:
                count(*) FILTER (WHERE present AND state <> 0) AS paused,
                greatest(0, (extract(epoch FROM clock_timestamp()) * 1000)::int8
                            - min(oldest_at) FILTER (WHERE present AND depth > 0)) AS oldest_ms,
+               coalesce(sum(waiting) FILTER (WHERE present), 0)::int8 AS waiting,
+               greatest(0, (extract(epoch FROM clock_timestamp()) * 1000)::int8
+                           - min(oldest_unsettled_at) FILTER (WHERE present AND unsettled > 0)) AS oldest_unsettled_ms,
                coalesce(sum(accepted_total), 0)::int8 AS accepted_total,
                coalesce(sum(settled_total), 0)::int8 AS settled_total,
                coalesce(sum(dead_total), 0)::int8 AS dead_total,

@@ -147,11 +147,16 @@ def tell_statistics(
     scheduled: int = 0,
     oldest_at: int | None = None,
     state: int = 0,
+    waiting: int | None = 0,
+    oldest_unsettled_at: int | None = None,
+    waited: list[int] | None = None,
+    died: list[int] | None = None,
 ) -> None:
     """One row as the node writes it."""
     connection.execute(
         """INSERT INTO surety.destination_statistics (shard, destination, address, depth, octets, consumers, unsettled, accepted_total,
-                       settled_total, dead_total, expired_total, redelivered_total, scheduled, oldest_at, state)
-           VALUES (0, %s, %s, %s, %s, %s, %s, %s, %s, 0, 0, 0, %s, %s, %s)""",
-        [destination, address, depth, octets, consumers, unsettled, accepted, settled, scheduled, oldest_at, state],
+                       settled_total, dead_total, expired_total, redelivered_total, scheduled, oldest_at, state, waiting, oldest_unsettled_at, waited, died)
+           VALUES (0, %s, %s, %s, %s, %s, %s, %s, %s, 0, 0, 0, %s, %s, %s, %s, %s, %s, %s)""",
+        [destination, address, depth, octets, consumers, unsettled, accepted, settled, scheduled, oldest_at, state, waiting,
+         oldest_unsettled_at, waited, died],
     )

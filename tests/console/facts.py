@@ -56,7 +56,7 @@ def well(dsn: str) -> None:
     status(dsn)
 
 
-def destination(dsn: str, number: int, address: str, *, state: int = 0, destroyed: bool = False, **counters: int) -> None:
+def destination(dsn: str, number: int, address: str, *, state: int = 0, destroyed: bool = False, **counters: Any) -> None:
     """A destination, and if any counter is given the node's row about it, written now."""
     execute(
         dsn,

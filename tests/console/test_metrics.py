@@ -5,7 +5,9 @@ import re
 
 import pytest
 from django.test import override_settings
+from prometheus_client.parser import text_string_to_metric_families
 
+from broker_core.control import CAUSES, WAITED_MS
 from tests.console import facts
 
 COUNTERS = {"depth": 10, "octets": 1000, "consumers": 2, "unsettled": 3, "accepted": 100, "settled": 90, "scheduled": 4, "oldest_at": 1}
@@ -14,7 +16,9 @@ _LABEL = re.compile(r'([a-z]+)="((?:[^"\\]|\\.)*)"')
 
 
 def _parse(text):
-    """{(name, labels): value} and {name: type}; fails on whatever is not the text format."""
+    """{(name, labels): value} and {name: type}; fails on whatever is not the text format, for Prometheus' own parser as well."""
+    read = {family.name: family for family in text_string_to_metric_families(text)}
+    assert all(family.documentation and family.type != "unknown" for family in read.values())
     samples, types, helps = {}, {}, set()
     assert text.endswith("\n")
     for line in text.splitlines():
@@ -73,7 +77,7 @@ def test_without_a_node_counters_are_left_out_and_not_0(stranger, database):
     samples, _ = _parse(stranger.get("/metrics?destinations=1").content.decode())
     assert _value(samples, "surety_ready") == 0
     assert _value(samples, "surety_node_alive") == 0
-    assert not [name for name, _ in samples if "message" in name or "destination" in name or "consumers" in name]
+    assert not [name for name, _ in samples if re.search("message|destination|consumers|sends|time_in_queue", name)]
 
 
 def test_a_destination_not_told_of_under_this_lease_is_left_out(stranger, database):
@@ -134,3 +138,52 @@ def test_the_nodes_own_metrics_have_their_types(stranger, database):
     assert [_value(samples, "surety_listener_up", listener=name) for name in ("stomp", "stomp+tls")] == [1, 0]
     assert not [name for name, _ in samples if "reason" in name or "nothing" in name or "Bad" in name]
     assert all(math.isfinite(value) for value in samples.values())
+
+
+# -- how long, why, how far back --------------------------------------------------------------------------------------------------------
+def test_how_long_messages_waited_and_why_they_died_is_told_of_each_destination(stranger, database):
+    facts.well(database)
+    waited = [0] * len(WAITED_MS) + [2, 200_000_000]
+    waited[3] = 40
+    died = [3, 0, 0, 0, 0, 1]
+    facts.destination(database, 1, "queue/orders", **COUNTERS, waiting=7, oldest_unsettled_at=1, waited=waited, died=died)
+    facts.destination(database, 2, "queue/quiet", depth=1, waiting=None)
+    samples, types = _parse(stranger.get("/metrics?destinations=1").content.decode())
+    name = "surety_destination_time_in_queue_seconds"
+    assert types[name] == "histogram"
+    assert [_value(samples, f"{name}_bucket", destination="queue/orders", le=le) for le in ("0.01", "0.05", "86400.0", "+Inf")] == [0, 40, 40, 42]
+    assert _value(samples, f"{name}_sum", destination="queue/orders") == 200_000
+    assert _value(samples, "surety_destination_messages_died_total", destination="queue/orders", reason="expired") == 3
+    assert _value(samples, "surety_destination_sends_blocked", destination="queue/orders") == 7
+    assert _value(samples, "surety_destination_oldest_unsettled_age_seconds", destination="queue/orders") > 1_000_000
+    quiet = {name for name, labels in samples if ("destination", "queue/quiet") in labels}
+    assert "surety_destination_messages" in quiet
+    assert not [name for name in quiet if re.search("time_in_queue|died|sends_blocked|unsettled_age", name)], "what is not known is left out"
+    assert _value(samples, "surety_oldest_unsettled_age_seconds") > 1_000_000
+    assert _value(samples, "surety_sends_blocked") == 7
+
+
+def test_the_node_tells_how_long_messages_waited_and_why_they_died_of_all(stranger, database):
+    facts.lease(database)
+    told = {
+        "space_low": False, "waited_seconds_bounds": [0.5], "waited_seconds_buckets": [4, 1], "waited_seconds_sum": 9.5, "producers_blocked": 2,
+        "died": dict.fromkeys(CAUSES, 0) | {"rejected": 6}, "oldest_unsettled_seconds": None,
+    }  # fmt: skip
+    facts.status(database, metrics=told)
+    samples, types = _parse(stranger.get("/metrics").content.decode())
+    assert types["surety_time_in_queue_seconds"] == "histogram"
+    assert _value(samples, "surety_time_in_queue_seconds_bucket", le="0.5") == 4
+    assert _value(samples, "surety_messages_died_total", reason="rejected") == 6
+    assert _value(samples, "surety_messages_died_total", reason="expired") == 0, "known to be none"
+    assert _value(samples, "surety_node_producers_blocked") == 2
+    assert not [name for name, _ in samples if "unsettled_seconds" in name]
+
+
+def test_the_database_says_how_far_back_its_oldest_snapshot_is(stranger, database):
+    facts.one_of_each(database)
+    samples, _ = _parse(stranger.get("/metrics").content.decode())
+    assert _value(samples, "surety_database_dead_tuples") >= 0
+    assert _value(samples, "surety_database_xmin_horizon_age_transactions") >= 0
+    assert _value(samples, "surety_branches_in_doubt") == 1
+    assert _value(samples, "surety_branches_in_doubt_oldest_age_seconds") > 1_000_000
+    assert [_value(samples, "surety_operations", state=state) for state in ("waiting", "running")] == [0, 1]

@@ -15,7 +15,7 @@ from broker_core.conversion import ToAmqp, to_stomp
 from broker_core.engine.dead import REASON
 from broker_core.engine.message import Header, Message, Reliability, StoredBody
 from broker_core.stomp.escaping import canonical, read_canonical
-from tests.amqp.messages import NOW
+from tests.amqp.messages import NOW, message, section, value
 
 TO_AMQP = ToAmqp("here")
 TEXT, BYTES, MAP = Byte(5), Byte(3), Byte(2)
@@ -158,3 +158,11 @@ def test_what_goes_there_comes_back(content_type: str, body: bytes) -> None:
     assert isinstance(back, bytes)
     assert read_canonical(lines) == headers
     assert beginning + back == body
+
+
+def test_a_trace_goes_through_both_ways_as_it_is() -> None:
+    trace = {"traceparent": "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01", "tracestate": "a=1,b=2"}
+    opening, _ = got(sent(trace))
+    assert {name: opening.application_properties()[name] for name in trace} == trace
+    back = read_canonical(to_stomp(message(section(0x74, trace) + value("x")), "/queue/q")[0])
+    assert {name: back[name] for name in trace} == trace

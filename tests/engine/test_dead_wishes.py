@@ -40,7 +40,7 @@ def buried(bench: Bench) -> list[Message]:
 
 
 def deaths(bench: Bench) -> list[Death]:
-    return [death for effects in bench.effects for death in effects.deaths]
+    return [death for effects in bench.effects for death in effects.noted]
 
 
 # -- to be kept, or not -----------------------------------------------------------------------------------------------------------------
@@ -164,7 +164,7 @@ def test_one_flush_tells_of_a_hundred_deaths_and_counts_the_others() -> None:
     bench.send(*map(str, range(130)), level=EXPRESS, expires=START + 10)
     bench.now += 10
     bench.flush()
-    assert [(len(effects.deaths), effects.deaths_more) for effects in bench.effects if effects.deaths] == [(100, 30)]
+    assert [(len(effects.noted), effects.noted_more) for effects in bench.effects if effects.noted] == [(100, 30)]
 
 
 def test_what_expires_for_several_subscriptions_is_told_of_once() -> None:

@@ -6,7 +6,7 @@ import logging
 
 import pytest
 
-from broker_core.engine.effects import Death, Effects
+from broker_core.engine.effects import Death, Effects, Turned
 from broker_core.engine.limits import Limits
 from broker_core.engine.settings import Settings
 from broker_core.server.dead_log import LINES_PER_SECOND, DeadLog
@@ -16,13 +16,22 @@ from .rig import Broker, turns
 
 
 def effects(count: int, *, more: int = 0, name: str = "ID:a-1") -> Effects:
-    return Effects(None, [], [], deaths=[Death(name, "queue/a", "EXPIRED", "too late", "queue/mq.sys.dmq")] * count, deaths_more=more)
+    return Effects(None, [], [], noted=[Death(name, "queue/a", "EXPIRED", "too late", "queue/mq.sys.dmq")] * count, noted_more=more)
 
 
 @pytest.fixture
 def lines(caplog: pytest.LogCaptureFixture) -> pytest.LogCaptureFixture:
     caplog.set_level(logging.INFO, "surety.dead")
     return caplog
+
+
+def test_fields_go_with_the_line_for_who_reads_json(lines: pytest.LogCaptureFixture) -> None:
+    told = effects(1)
+    told.noted = [Death("ID:a-1", "queue/a", "EXPIRED", "too late", "", "00-aa"), Turned("queue/b", "shop", "DESTINATION_FULL", "queue/b", "00-bb")]
+    DeadLog().write(told, 0.0)
+    assert [record.fields["event"] for record in lines.records] == ["dead", "refused"]  # type: ignore[attr-defined]
+    assert [record.fields["traceparent"] for record in lines.records] == ["00-aa", "00-bb"]  # type: ignore[attr-defined]
+    assert lines.messages[1] == "A message to queue/b of account shop is refused, DESTINATION_FULL: queue/b. Trace 00-bb."
 
 
 def test_what_cannot_be_printed_is_not(lines: pytest.LogCaptureFixture) -> None:
@@ -38,7 +47,7 @@ def test_no_more_than_so_many_are_named_in_a_second_and_the_others_are_counted(l
     assert len(lines.messages) == LINES_PER_SECOND
     log.write(effects(0), 100.95)
     log.write(effects(0), 101.0)
-    assert lines.messages[LINES_PER_SECOND:] == [f"11 more messages died; no more than {LINES_PER_SECOND} are named in a second."]
+    assert lines.messages[LINES_PER_SECOND:] == [f"11 more messages died or were refused; no more than {LINES_PER_SECOND} are named in a second."]
     log.write(effects(2), 101.1)
     log.finish()
     assert len(lines.messages) == LINES_PER_SECOND + 3

@@ -78,7 +78,8 @@ INWARD = {
     "conversion": {"conversion", "stomp", "amqp", "engine"},
     "scram": set(),
     "config": set(),
-    "transport": {"config"},
+    "transport": {"config", "logs"},
+    "logs": set(),
     "administered": {"engine"},
     "control": {"engine", "scram"},
     "store": {"store", "engine"},
@@ -88,7 +89,7 @@ INWARD = {
     "client.aio": {"client.aio", "client"},
     "worker": {"server", "config", "transport"},
     "pipeline": {"pipeline", "client", "engine", "store"},
-    "console": {"administered", "config", "control", "foreign", "pipeline", "transport", "viewing"},
+    "console": {"administered", "config", "control", "foreign", "logs", "pipeline", "transport", "viewing"},
 }
 """Which rooms of broker_core each room may import. Nothing imports console but itself."""
 EXCEPTIONS = {(f"console/management/commands/{command}.py", "store") for command in ("migrate", "restore")}

@@ -491,6 +491,11 @@ CREATE TABLE surety.destination_statistics (
     scheduled_octets int8 NOT NULL DEFAULT 0,
     oldest_at int8,
     state int2 NOT NULL,
+    waiting int8,
+    oldest_unsettled_at int8,
+    -- Since recovery, by the bounds of broker_core/engine/observing.py; empty: nothing yet.
+    waited int8[],
+    died int8[],
     at timestamptz NOT NULL DEFAULT clock_timestamp(),
     PRIMARY KEY (shard, destination)
 ) WITH (fillfactor = 50);
