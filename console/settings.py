@@ -188,8 +188,9 @@ TEMPLATES = [
                 "django.template.context_processors.request",
                 "django.contrib.auth.context_processors.auth",
                 "django.contrib.messages.context_processors.messages",
+                "console.pages.navigation.frame",
             ],
-            "libraries": {"quantities": "console.quantities"},
+            "libraries": {"quantities": "console.quantities", "console": "console.pages.tags"},
         },
     }
 ]

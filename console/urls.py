@@ -3,7 +3,7 @@
 from django.contrib.auth.views import LogoutView
 from django.urls import include, path, re_path
 
-from console.pages import accounts, audit, destinations, operators, overview, sign_on
+from console.pages import accounts, audit, destination_list, destinations, operators, overview, sign_on
 from console.pages.login import Login
 from console.probes import health, metrics
 
@@ -12,11 +12,11 @@ OPERATOR_CHANGES = "|".join(operators.OPERATOR_CHANGES)
 
 urlpatterns = [
     path("", overview.overview, name="overview"),
-    path("live", overview.live, name="live"),
     path("login", Login.as_view(), name="login"),
     path("login/sign-on", sign_on.begin, name="sign_on"),
     path("login/sign-on/back", sign_on.back, name="sign_on_back"),
     path("logout", LogoutView.as_view(), name="logout"),
+    path("destinations", destination_list.listing, name="destinations"),
     path("destinations/create", destinations.create, name="create"),
     re_path(r"^destinations/(?P<number>-?[0-9]{1,10})/update$", destinations.update, name="update"),
     re_path(rf"^destinations/(?P<number>-?[0-9]{{1,10}})/(?P<verb>{OPERATIONS})$", destinations.operate, name="operate"),

@@ -65,7 +65,7 @@ def operate(request: HttpRequest, number: str, verb: str) -> HttpResponse:
         except control.InvalidRequest as error:
             return render(request, "console/confirm.html", {**context, "problem": str(error)}, status=400)
         _tell(request, destination.address, operation.done, outcome)
-        return redirect("overview")
+        return redirect("destinations")
     return render(request, "console/confirm.html", context)
 
 
@@ -82,7 +82,7 @@ def create(request: HttpRequest) -> HttpResponse:
             problem = str(error)
         else:
             _tell(request, address, "created", outcome)
-            return redirect("overview")
+            return redirect("destinations")
     context = {"form": form, "name": name, "problem": problem, "kind": KIND}
     return render(request, "console/create.html", context, status=400 if problem or form.errors else 200)
 
@@ -101,7 +101,7 @@ def update(request: HttpRequest, number: str) -> HttpResponse:
             problem = str(error)
         else:
             _tell(request, destination.address, "changed", outcome)
-            return redirect("overview")
+            return redirect("destinations")
     context = {"destination": destination, "form": form, "problem": problem}
     return render(request, "console/update.html", context, status=400 if problem or form.errors else 200)
 

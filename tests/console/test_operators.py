@@ -110,7 +110,7 @@ def test_a_superuser_makes_an_operator_who_may_do_what_was_ticked_and_no_more(op
     assert "otto may log in." in operator.post("/operators/create", data, follow=True).content.decode()
     client = Client()
     assert client.post("/login", {"username": "otto", "password": GOOD}).status_code == 302
-    page = client.get("/").content.decode()
+    page = client.get("/destinations").content.decode()
     assert "New queue" in page
     assert "Operators" not in page
     assert client.get("/operators").status_code == 403

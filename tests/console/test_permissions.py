@@ -10,7 +10,7 @@ PRODUCERS |= {"default_reliability": "none", "maximum_reliability": "assured", "
 LIMITS = {"max_messages": -1, "max_octets": -1, "max_message_octets": -1, "limit_behavior": "FLOW_CONTROL", **PRODUCERS}
 DELAYS = {"redelivery_delay_ms": 0, "redelivery_multiplier": 2, "redelivery_delay_max_ms": 0, "duplicate_window_ms": 0, **LIMITS}
 OPEN = {"login", "sign_on", "sign_on_back", "health_live", "health_ready", "metrics"}
-LOOKS = ["overview", "live", "accounts", "audit"]
+LOOKS = ["overview", "destinations", "accounts", "audit"]
 ACTS = [
     ("create", {"name": "new", "redelivery_max": 10, **DELAYS}),
     ("update", {"redelivery_max": 3, **DELAYS}),
@@ -83,7 +83,7 @@ def test_a_viewer_does_nothing_and_his_attempt_is_recorded(name, data, viewer, o
 
 def test_a_viewer_sees_no_buttons_that_would_refuse_him(viewer, orders, database):
     facts.well(database)
-    page = viewer.get("/").content.decode()
+    page = viewer.get("/destinations").content.decode()
     assert "queue/orders" in page
     assert not any(word in page for word in ("Purge", "Pause", "Destroy", "New queue"))
 
@@ -93,7 +93,7 @@ def test_permissions_are_apart(viewer, orders, database):
     from django.contrib.auth.models import Permission, User
 
     User.objects.get(username="vera").user_permissions.add(Permission.objects.get(codename="manage_destination"))
-    page = viewer.get("/").content.decode()
+    page = viewer.get("/destinations").content.decode()
     assert "Pause" in page
     assert "Purge" not in page
     assert viewer.post(_path("purge"), {"depth": 0}).status_code == 403
@@ -103,7 +103,7 @@ def test_a_disabled_person_is_a_stranger(viewer):
     from django.contrib.auth.models import User
 
     User.objects.filter(username="vera").update(is_active=False)
-    assert viewer.get("/").status_code == 302
+    assert viewer.get("/destinations").status_code == 302
 
 
 @pytest.mark.parametrize(("name", "data"), ACTS)

@@ -1,8 +1,10 @@
-// Says so when the page can no longer refresh itself: old counters must not pass for new ones.
-(function () {
-  "use strict";
-  var stale = document.getElementById("stale");
-  function show() { stale.hidden = false; }
-  ["htmx:sendError", "htmx:responseError", "htmx:timeout"].forEach(function (name) { document.body.addEventListener(name, show); });
-  document.body.addEventListener("htmx:afterSwap", function () { stale.hidden = true; });
-})();
+// The console's own script: everything works without it, too. Each module adds one thing to the page it finds.
+import { keyboard } from "./keyboard.js";
+import { theme } from "./theme.js";
+import { dialogs } from "./dialogs.js";
+import { live } from "./live.js";
+
+theme();
+keyboard();
+dialogs();
+live();

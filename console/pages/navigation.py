@@ -1,0 +1,107 @@
+"""The console's pages as the navigation shows them, and what the frame around every page knows: one line a page, in PAGES.
+
+A page is offered to who may see it; that somebody who types its address is refused is the business of its services.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from django.http import HttpRequest
+from django.utils.functional import SimpleLazyObject
+
+from console.permissions import LOOK, MANAGE_OPERATOR, METRICS, NOTHING, VERBS, may, sight
+from console.selectors import node
+from console.services.audit import Actor
+
+from .actor import actor_of
+
+THEMES = SYSTEM, LIGHT, DARK = ("system", "light", "dark")
+THEME_COOKIE = "surety_theme"
+
+
+@dataclass(slots=True, frozen=True)
+class Page:
+    url_name: str
+    """In console/urls.py, without arguments."""
+    label: str
+    icon: str
+    """In icons.PATHS."""
+    key: str
+    """Typed after g; no two pages have the same."""
+    right: str = LOOK
+    """Who has it sees the page; of one of permissions.VERBS that of any destination is enough."""
+    below: tuple[str, ...] = ()
+    """Names of the pages that belong to it."""
+
+    def shown_to(self, actor: Actor) -> bool:
+        return sight(actor, self.right) != NOTHING if self.right in VERBS else may(actor, self.right)
+
+
+PAGES: tuple[tuple[str, tuple[Page, ...]], ...] = (
+    ("", (Page("overview", "Overview", "overview", "o", METRICS),)),
+    (
+        "Messaging",
+        (
+            Page("destinations", "Destinations", "destinations", "d", METRICS, ("create", "update", "operate")),
+        ),
+    ),
+    ("Clients", ()),
+    ("Service", ()),
+    (
+        "Definitions",
+        (
+            Page("accounts", "Accounts", "accounts", "a", below=("account_change",)),
+        ),
+    ),
+    (
+        "Administration",
+        (
+            Page("operators", "Operators", "operators", "p", MANAGE_OPERATOR, ("operator_change",)),
+            Page("audit", "Audit", "audit", "u"),
+        ),
+    ),
+)  # fmt: skip
+"""By groups, in their order. Keys that are meant for pages to come: m messages, x dead messages, s scheduled, b subscriptions, t transactions,
+c connections, n consumers, w operations, k tasks, h nodes, l alerts, r reports, e access rules, j objects, y definitions, i settings."""
+
+
+def everything() -> list[Page]:
+    return [page for _, pages in PAGES for page in pages]
+
+
+class Can:
+    """In templates `can.purge`: whether the person may it of every destination, or of the whole broker; `can_somewhere.purge`: of any destination at all.
+    Names are those of permissions.VERBS, and of permissions of the whole broker without their prefix: `can.manage_account`."""
+
+    def __init__(self, actor: Actor, *, somewhere: bool = False) -> None:
+        self._actor, self._somewhere = actor, somewhere
+
+    def __getitem__(self, right: str) -> bool:
+        if right in VERBS:
+            return sight(self._actor, right) != NOTHING if self._somewhere else may(self._actor, right)
+        return may(self._actor, f"console.{right}")
+
+
+def frame(request: HttpRequest) -> dict[str, Any]:
+    """Context processor: what base.html shows around every page. Nothing is asked of the database before a template names it."""
+    theme = request.COOKIES.get(THEME_COOKIE, SYSTEM)
+    shared = {"theme": theme if theme in THEMES else SYSTEM, "themes": THEMES}
+    if not getattr(request, "user", None) or not request.user.is_authenticated:
+        return shared
+    actor = actor_of(request)
+    match = request.resolver_match
+    return {
+        **shared,
+        "navigation": SimpleLazyObject(lambda: _offered(actor, match.url_name if match else "")),
+        "service": SimpleLazyObject(node.node_status),
+        "can": Can(actor),
+        "can_somewhere": Can(actor, somewhere=True),
+    }
+
+
+def _offered(actor: Actor, url_name: str) -> list[tuple[str, list[tuple[Page, bool]]]]:
+    """Groups with their pages, each with whether it is where we are."""
+    groups = [(title, [(page, url_name == page.url_name or url_name in page.below) for page in pages if page.shown_to(actor)]) for title, pages in PAGES]
+    return [group for group in groups if group[1]]
