@@ -5,7 +5,7 @@ died is gone when it dies again."""
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from .accounting import discard_body, hand_over, settle_now, settle_range
 from .address import DEAD_MESSAGE_QUEUE
@@ -52,8 +52,10 @@ def bury(shard: Shard, cursor: Cursor, message: Message, outcome: Outcome, comme
     shard.batch.room -= COPY_STEPS
     _count(shard, cursor, outcome, 1)
     once = outcome in ONCE and not _not_buried(shard, cursor, message.position, message.position)
-    if (once or not _part(shard, cursor, message, outcome, comment)) and not cursor.stored:
-        discard_body(shard, message)
+    if once or not _part(shard, cursor, message, outcome, comment):
+        _discarded(shard, cursor, message.position, message.position)
+        if not cursor.stored:
+            discard_body(shard, message)
 
 
 def expire(shard: Shard, cursor: Cursor, message: Message) -> None:
@@ -72,11 +74,27 @@ def expire_range(shard: Shard, cursor: Cursor, messages: Sequence[Message], octe
             message.failures = failures.get(message.position, 0)
             if _part(shard, cursor, message, Outcome.EXPIRED, EXPIRED):
                 copied[message.position] = None
+    for low, high in _gaps(copied, first, last) if cursor.durable else ():
+        _discarded(shard, cursor, low, high)
     if cursor.lane.bodies:
         for message in messages:
             if message.position not in copied:
                 discard_body(shard, message)
     return len(copied)
+
+
+def _gaps(copied: Iterable[int], first: int, last: int) -> Iterator[tuple[int, int]]:
+    """The ranges of first to last, inclusive, without what was copied, which is in order."""
+    for position in [*copied, last + 1]:
+        if position > first:
+            yield first, position - 1
+        first = position + 1
+
+
+def _discarded(shard: Shard, cursor: Cursor, first: int, last: int) -> None:
+    """It is over for good, or in the dead message queue already: the ledger says that no copy of it is missing."""
+    if cursor.durable:
+        shard.batch.traces.append((cursor.subscription.destination.number, cursor.index, first, last, 0, 0, 0))
 
 
 def _count(shard: Shard, cursor: Cursor, outcome: Outcome, messages: int) -> None:
@@ -159,7 +177,9 @@ def _copy(shard: Shard, cursor: Cursor, message: Message, outcome: Outcome, comm
             discard_body(shard, message)
         elif body.__class__ is StoredBody and header.lane < VOLATILE and not hand_over(shard, body):
             header = header.unstored()
-        place(shard, target, Message(header, body, size))
+        kept = Message(header, body, size)
+        place(shard, target, kept)
+        _keep_track(shard, kept, origin.number, cursor.index, message.position)
     if target.capacity is not None:
         entered(shard, target)
     return target
@@ -180,11 +200,19 @@ def refuse(shard: Shard, address: str, message: Message, refusal: Refusal, sent_
     if target is not None:
         reason = REASONS[Outcome.UNDELIVERABLE]
         header = _dead_header(shard, address, message, reason, comment, cut=cut, exception=refusal.name)
-        place(shard, target, Message(header, b"" if cut else message.body, len(header.octets) if cut else message.size))
+        copy = Message(header, b"" if cut else message.body, len(header.octets) if cut else message.size)
+        place(shard, target, copy)
+        _keep_track(shard, copy, 0, 0, 0)
         if target.capacity is not None:
             entered(shard, target)
     if _is_told(shard, wishes):
         _tell(shard, message, address, REASONS[Outcome.UNDELIVERABLE], comment, target)
+
+
+def _keep_track(shard: Shard, kept: Message, destination: int, lane: int, position: int) -> None:
+    """The ledger says where what it does not know otherwise came from."""
+    if kept.header.lane < VOLATILE:
+        shard.batch.traces.append((destination, lane, position, position, kept.destination, kept.header.lane, kept.position))
 
 
 def expire_found(shard: Shard, cursor: Cursor, message: Message) -> None:

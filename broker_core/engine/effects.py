@@ -336,6 +336,9 @@ class Commit:
     """(destination, change of the octets its unsettled messages hold)"""
     copies: list[Copy] = field(default_factory=list)
     bulk_copies: list[BulkCopy] = field(default_factory=list)
+    traces: list[tuple[int, int, int, int, int, int, int]] = field(default_factory=list)
+    """(destination, lane, first, last, to, lane there, first position there): what died without a Copy. To destination 0: nothing is kept of it. From a
+    volatile lane: its row is among `messages`; from destination 0: it never lay anywhere. Copies tell for themselves."""
     operations: list[OperationRow] = field(default_factory=list)
     """Insert or replace."""
     remembered: list[tuple[int, list[str]]] = field(default_factory=list)

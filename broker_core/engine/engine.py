@@ -210,6 +210,7 @@ def _commit(shard: Shard) -> Commit | None:
         octets=octets,
         copies=batch.copies,
         bulk_copies=batch.bulk_copies,
+        traces=batch.traces,
         operations=operating.rows(shard) if shard.operations.changed else [],
         remembered=duplicates.rows(shard) if batch.remembered else [],
         prepared=batch.prepared,

@@ -20,6 +20,13 @@ class LedgerRow:
     settled: list[tuple[int, int, int, int, int]]
     failures: list[tuple[int, int, int, int]]
     octets: list[tuple[int, int]] = field(default_factory=list)
+    traced: list[tuple[int, int, int, int, int, int, int, int]] = field(default_factory=list)
+    """(destination, lane, first, last, kind, to, lane there, first position there): what came of what died or was moved. Recovery needs nothing of this,
+    nor of what follows."""
+    begun: list[tuple[int, int]] = field(default_factory=list)
+    """(subscription, destination): durable ones that were defined."""
+    ended: list[tuple[int, int]] = field(default_factory=list)
+    """(subscription, 0), or (0, destination): all of its."""
 
 
 @dataclass(slots=True)

@@ -83,6 +83,7 @@ class Batch:
         "synchronous",
         "taken",
         "touched",
+        "traces",
         "verdicts",
         "wanted",
     )
@@ -108,6 +109,8 @@ class Batch:
         self.settled: list[tuple[int, int, int, int, int]] = []
         self.offered: list[tuple[int, int, int, int, int]] = []
         self.failures: list[tuple[int, int, int, int]] = []
+        self.traces: list[tuple[int, int, int, int, int, int, int]] = []
+        """What died and was not copied by the store: see effects.Commit."""
         self.prepared: list[PreparedBranch] = []
         self.resolved: list[tuple[int, int]] = []
         self.definitions: list[Definition] = []

@@ -8,6 +8,7 @@ from typing import Any
 from broker_core.engine.effects import Commit
 
 from . import LedgerRow
+from .traces import begun, ended, traces_of
 from .wire import Call
 
 RANGES = (
@@ -16,7 +17,16 @@ RANGES = (
     ("settled", (("subscription", "int4"), ("lane", "int2"), ("first", "int8"), ("last", "int8"), ("outcome", "int2"))),
     ("failures", (("subscription", "int4"), ("lane", "int2"), ("position", "int8"), ("count", "int4"))),
     ("octets", (("destination", "int4"), ("change", "int8"))),
-)
+    (
+        "traced",
+        (
+            ("destination", "int4"), ("lane", "int2"), ("first", "int8"), ("last", "int8"), ("kind", "int2"),
+            ("to", "int4"), ("to_lane", "int2"), ("to_first", "int8"),
+        ),
+    ),
+    ("begun", (("subscription", "int4"), ("destination", "int4"))),
+    ("ended", (("subscription", "int4"), ("destination", "int4"))),
+)  # fmt: skip
 """What a row tells, each an array per column; NULL where nothing of the kind happened."""
 ARRAYS = ", ".join(f"{name}_{column}" for name, columns in RANGES for column, _ in columns)
 SCALARS = "number, at, epoch, sequence, segment, weight"
@@ -79,8 +89,10 @@ class Ledger:
         columns, arrays = [SCALARS], []
         scalars = (commit.number, commit.at, self._epoch, commit.sequence, commit.segment, weight)
         told: tuple[Sequence[tuple[int, ...]], ...] = (commit.accepted, commit.offered, commit.settled, commit.failures, commit.octets)
+        if commit.copies or commit.bulk_copies or commit.traces or commit.definitions:
+            told += traces_of(commit), begun(commit), ended(commit)
         numbers = 0
-        for (name, fields), rows in zip(RANGES, told, strict=True):
+        for (name, fields), rows in zip(RANGES, told, strict=False):
             if rows:
                 columns.extend([f"{name}_{column}" for column, _ in fields])
                 arrays.extend(_arrays(rows))

@@ -36,6 +36,7 @@ from .memory_reads import may_read, read_rows
 from .memory_headers import cleaned, replace_header
 from .memory_prepared import kept_branch
 from .memory_recovery import recovered
+from .traces import begun, ended, traces_of
 from .memory_tables import Chooser, Fault, Journal, Request, Row, Segment, Tables
 
 UNFLUSHED_MAX = 5_000
@@ -164,6 +165,7 @@ class MemoryStore:
         row = LedgerRow(
             commit.number, commit.at, commit.sequence, commit.segment,
             list(commit.accepted), list(commit.offered), list(commit.settled), list(commit.failures), list(commit.octets),
+            traces_of(commit), begun(commit), ended(commit),
         )  # fmt: skip
         journal.append(tables.ledger, row)
 

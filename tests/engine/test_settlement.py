@@ -10,6 +10,7 @@ from broker_core.engine import commands as c
 from broker_core.engine.dead import ADDED, EXCEPTION
 from broker_core.engine.settings import Settings
 from broker_core.engine.effects import Outcome
+from broker_core.engine.message import VOLATILE
 from broker_core.engine.refusal import Refusal
 from tests.engine.rig import DEAD, EXPRESS, QUEUE, START, Bench
 
@@ -162,6 +163,26 @@ def test_the_copy_and_the_settlement_of_a_dead_message_are_one_commit() -> None:
     assert commit is not None and commit.synchronous
     assert [settled[4] for settled in commit.settled] == [Outcome.UNDELIVERABLE]
     assert [copy.source for copy in commit.copies] == [(bench.destination().number, 4, 0)]
+
+
+def test_the_ledger_says_of_what_died_that_nothing_is_kept_of_it() -> None:
+    bench = Bench(settings=Settings(redelivery_max=0, use_dead=False))
+    bench.send("a", expires=START + 1000)
+    bench.attach()
+    bench.settle(1, outcome=Outcome.FAILED)
+    commit = bench.effects[-1].commit
+    assert commit is not None and not commit.copies
+    assert commit.traces == [(bench.destination().number, 4, 0, 0, 0, 0, 0)]
+
+
+def test_the_ledger_says_where_a_stored_copy_of_a_volatile_message_came_from() -> None:
+    bench = Bench()
+    bench.attach(address="topic/t", credit=0)
+    bench.send("a", address="topic/t", expires=START + 1000)
+    bench.now += 2000
+    bench.flush()
+    traces = [trace for effects in bench.effects if effects.commit is not None for trace in effects.commit.traces]
+    assert traces == [(bench.destination("topic/t").number, VOLATILE + 4, 0, 0, bench.destination(DEAD).number, 4, 0)]
 
 
 def test_a_maximum_of_minus_one_never_kills() -> None:

@@ -56,6 +56,8 @@ class RecoveryContract:
         full = commit(
             2, messages(3, 4), offered=[(1, 4, 1, 2, 7), (2, 4, 1, 1, 1 << 40)], settled=[(1, 4, 1, 1, Outcome.ACCEPTED), (1, 9, 1, 1, Outcome.PURGED)],
             failures=[(1, 4, 2, 3)], octets=[(1, 55), (2, -7)], synchronous=False,
+            traces=[(1, 4, 1, 1, 0, 0, 0), (1, 4, 2, 2, 0, 0, 0), (0, 0, 0, 0, 2, 4, 7)],
+            definitions=[SubscriptionDefined(3, 1), DestinationDestroyed(2), SubscriptionDestroyed(3)],
         )  # fmt: skip
         await store.commit(full)
         await store.commit(commit(3, settled=[(1, 4, 2, 2, Outcome.REJECTED)]))
@@ -64,6 +66,8 @@ class RecoveryContract:
         assert [row.number for row in rows] == [2, 3]
         for name in ("number", "at", "sequence", "segment", "accepted", "offered", "settled", "failures", "octets"):
             assert getattr(rows[0], name) == getattr(full, name), name
+        assert rows[0].traced == [(1, 4, 1, 2, 0, 0, 0, 0), (0, 0, 0, 0, 0, 2, 4, 7)]
+        assert (rows[0].begun, rows[0].ended) == ([(3, 1)], [(0, 2), (3, 0)])
         assert (rows[1].accepted, rows[1].settled) == ([], [(1, 4, 2, 2, 1)])
 
     async def test_a_checkpoint_replaces_what_it_names_and_deletes_what_it_empties(self, rig: Rig) -> None:
