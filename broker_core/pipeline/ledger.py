@@ -30,7 +30,16 @@ _RANGES: dict[str, tuple[str, tuple[tuple[str, str], ...]]] = {
     schema.SETTLED: ("settled", (("subscription", "int4"), ("lane", "int2"), ("first", "int8"), ("last", "int8"), ("outcome", "int2"))),
     schema.FAILED: ("failures", (("subscription", "int4"), ("lane", "int2"), ("position", "int8"), ("count", "int4"))),
     schema.OCTETS: ("octets", (("destination", "int4"), ("change", "int8"))),
-}
+    schema.TRACED: (
+        "traced",
+        (
+            ("destination", "int4"), ("lane", "int2"), ("first", "int8"), ("last", "int8"), ("kind", "int2"),
+            ("to", "int4"), ("to_lane", "int2"), ("to_first", "int8"),
+        ),
+    ),
+    schema.BEGUN: ("begun", (("subscription", "int4"), ("destination", "int4"))),
+    schema.ENDED: ("ended", (("subscription", "int4"), ("destination", "int4"))),
+}  # fmt: skip
 _COMMITS = (("number", "int8"), ("at", "int8"), ("epoch", "int8"), ("sequence", "int8"), ("segment", "int4"), ("weight", "int8"))
 
 
@@ -164,7 +173,7 @@ def _steps(connection: psycopg.Connection[Any], interval: Interval) -> Iterator[
 def _ranges(connection: psycopg.Connection[Any], interval: Interval, step: _Step, kind: str) -> dict[str, Numbers]:
     name, columns = _RANGES[kind]
     arrays = ", ".join(f"l.{name}_{column}" for column, _ in columns)
-    names = ", ".join(column for column, _ in columns)
+    names = ", ".join(f'"{column}"' for column, _ in columns)
     source = f"LATERAL ROWS FROM (unnest({arrays})) AS r ({names})"
     return _aggregated(connection, ledger_table(interval.shard, interval.segment), step, columns, "r", source)
 
@@ -174,7 +183,7 @@ def _aggregated(
 ) -> dict[str, Numbers]:
     """Columns of the commits of a step as one array each: of a range the number of its commit is with them."""
     wanted = (("number", "int8"), *columns) if source else columns
-    lists = ", ".join(f"array_agg({'l' if name == 'number' else alias}.{name})" for name, _ in wanted)
+    lists = ", ".join(f"array_agg({'l' if name == 'number' else alias}.\"{name}\")" for name, _ in wanted)
     # The inner one orders commits by their index; unnest keeps the order within each.
     statement = (
         f"SELECT {lists} FROM (SELECT * FROM {table} WHERE number > {step.after} AND number <= {step.upto} ORDER BY number) AS l"
@@ -206,6 +215,10 @@ def _event(ranges: dict[str, Numbers], commits: dict[str, Numbers], owners: Numb
     event: dict[str, Any] = {"number": number, "ordinal": ordinal, "at": instants(commits["at"][place]), "epoch": commits["epoch"][place]}
     if "change" in ranges:
         return event | {"destination": ranges["destination"], "octets": ranges["change"], "messages": 0}
+    if "lane" not in ranges:
+        subscription, destination = ranges["subscription"], ranges["destination"]
+        named = np.where(destination > 0, destination, owners[np.where(subscription < len(owners), subscription, 0)])
+        return event | {"subscription": _known(subscription), "destination": _known(named), "messages": 0}
     lane = ranges["lane"]
     first = ranges["first"] if "first" in ranges else ranges["position"]
     last = ranges["last"] if "last" in ranges else ranges["position"]
@@ -216,6 +229,10 @@ def _event(ranges: dict[str, Numbers], commits: dict[str, Numbers], owners: Numb
         event["destination"] = _destinations(ranges["subscription"], owners)
     else:
         event["destination"] = ranges["destination"]
+    if "to" in ranges:
+        kept = ranges["to"] > 0
+        event["cause"] = words(ranges["kind"], schema.CAUSES)
+        event |= {name: pa.array(ranges[name], mask=~kept) for name in ("to", "to_lane", "to_first")}
     for name in ("link", "count"):
         if name in ranges:
             event[name] = ranges[name]
@@ -224,7 +241,10 @@ def _event(ranges: dict[str, Numbers], commits: dict[str, Numbers], owners: Numb
     return event
 
 
-def _destinations(subscriptions: Numbers, owners: Numbers) -> pa.Array:
-    known = np.where(subscriptions < len(owners), subscriptions, 0)
-    found = owners[known]
+def _known(found: Numbers) -> pa.Array:
+    """Null instead of 0."""
     return pa.array(found, pa.int32(), mask=found == 0)
+
+
+def _destinations(subscriptions: Numbers, owners: Numbers) -> pa.Array:
+    return _known(owners[np.where(subscriptions < len(owners), subscriptions, 0)])

@@ -17,8 +17,12 @@ from broker_core.engine.message import LEVEL_NAMES
 VERSION = 1
 """Of these schemas. What is added later is null in files that were written before; nothing is ever renamed, nor changes its type."""
 
-ACCEPTED, OFFERED, SETTLED, FAILED, OCTETS = KINDS = ("accepted", "offered", "settled", "failed", "octets")
+ACCEPTED, OFFERED, SETTLED, FAILED, OCTETS, TRACED, BEGUN, ENDED = KINDS = (
+    "accepted", "offered", "settled", "failed", "octets", "traced", "begun", "ended",
+)  # fmt: skip
 """Of events."""
+DIED, OPERATED = CAUSES = ("died", "operated")
+"""Of traces."""
 OUTCOMES = tuple(outcome.name.lower() for outcome in Outcome)
 """By the numbers that the ledger has. What each means: engine.effects.Outcome. No event has released, failed or unused, which settle nothing."""
 PERSISTENT, VOLATILE = MODES = ("persistent", "volatile")
@@ -48,7 +52,8 @@ EVENTS = StructType(
             "kind", StringType(),
             "accepted: messages first to last entered the lane, by a producer, a transaction's commit, a due date, or as copies of moved or dead ones. "
             "offered: they left for a consumer after this commit, and may have reached it. settled: they are over for the subscription, with the outcome. "
-            "failed: a delivery failed, `count` is how often by now. octets: what the destination holds has changed by `octets`.",
+            "failed: a delivery failed, `count` is how often by now. octets: what the destination holds has changed by `octets`. "
+            "traced: what died there or was moved from there is in `to` now. begun, ended: the durable subscription, or all of the destination.",
         ),
         _column("ordinal", IntegerType(), "Which of the commit's events of this kind, from 0. (shard, number, kind, ordinal) is unique."),
         _column(
@@ -74,6 +79,10 @@ EVENTS = StructType(
             "Of octets: by how much the octets of the destination's unsettled stored messages have changed, of a topic once for every subscription. "
             "Of a topic it may be an estimate.", nullable=True,
         ),
+        _column("cause", StringType(), "Of traced: died, or operated: an operator had them moved or copied.", nullable=True),
+        _column("to", IntegerType(), "Of traced: where they are now. Null: nothing is kept of them.", nullable=True),
+        _column("to_lane", ShortType(), "Of traced: in which lane.", nullable=True),
+        _column("to_first", LongType(), "Of traced: the position of the first; the others follow.", nullable=True),
     ]
 )  # fmt: skip
 """One row for each range of a commit, not for each message."""

@@ -9,7 +9,7 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.functions import col
 
-from broker_core.engine.effects import Outcome
+from broker_core.engine.effects import BulkCopy, DestinationDestroyed, Outcome, SubscriptionDefined, SubscriptionDestroyed
 from broker_core.pipeline import ledger
 from broker_core.pipeline.database import snapshot
 from broker_core.pipeline.ledger import Interval, LedgerDropped, events_of, intervals
@@ -58,6 +58,21 @@ def test_each_range_of_a_commit_is_an_event_with_what_the_ledger_says_of_it(spar
     assert rows(events.where(col("kind") == "octets"), "number", "destination", "octets", "messages") == [(1, 7, 500, 0), (2, 7, -150, 0)]
     at = events.where(col("number") == 1).selectExpr("unix_millis(at)", "epoch").first()
     assert at is not None and tuple(at) == (AT + 1000, 1)
+
+
+def test_what_died_or_was_moved_tells_where_it_is_and_subscriptions_tell_when_they_began_and_ended(spark: SparkSession, database: LedgerDatabase) -> None:
+    database.queue(7, 3, "queue/orders")
+    defined = [SubscriptionDefined(3, 7), SubscriptionDestroyed(3), DestinationDestroyed(8)]
+    database.commit(definitions=defined, traces=[(7, 4, 0, 1, 0, 0, 0), (0, 0, 0, 0, 9, 4, 5)], bulk_copies=[BulkCopy(1, (7, 4), [4, 5], 9, 2, 0, 6, 0, 0, "")])
+    events = read(spark, database.url, "events")
+    traced = events.where(col("kind") == "traced")
+    assert rows(traced, "destination", "lane", "first", "last", "cause", "to", "to_lane", "to_first", "messages") == [
+        (0, 0, 0, 0, "died", 9, 4, 5, 1), (7, 4, 0, 1, "died", None, None, None, 2), (7, 4, 4, 5, "operated", 9, 2, 6, 2),
+    ]  # fmt: skip
+    began_and_ended = events.where(col("kind").isin("begun", "ended")).orderBy("kind", "ordinal")
+    assert [tuple(row) for row in began_and_ended.select("kind", "subscription", "destination", "messages").collect()] == [
+        ("begun", 3, 7, 0), ("ended", 3, 7, 0), ("ended", None, 8, 0),
+    ]  # fmt: skip
 
 
 def test_partitions_together_are_the_ledger_and_share_nothing(database: LedgerDatabase, monkeypatch: pytest.MonkeyPatch) -> None:
