@@ -35,6 +35,7 @@ __all__ = [
     "DEADLINE_MS",
     "DEPTH_MAX",
     "DIRECTIONS",
+    "DRAIN_SECONDS_MAX",
     "EVERYTHING",
     "NAMES",
     "OPERATIONS",
@@ -74,6 +75,8 @@ DEPTH_MAX = (1 << 63) - 1
 DELIVERIES_MAX = 1_000
 """That one release names."""
 REASON_CHARACTERS_MAX = 255
+NODE_CHARACTERS_MAX = 255
+DRAIN_SECONDS_MAX = 86_400
 REQUESTED_BY_OCTETS_MAX = 255
 CHANNEL = "surety_control"
 """The node listens here and asks for waiting requests when notified, and once a second in case a notification was missed."""
@@ -273,6 +276,31 @@ def _dismissal(arguments: Mapping[str, Any]) -> str:
     return ""
 
 
+def _term(arguments: Mapping[str, Any], **others: Callable[[Any], bool]) -> str:
+    """Of the node itself, not of what it holds: `epoch` says which term is meant, so that the next one is not quiesced by what was asked of this one."""
+    epoch = arguments.get("epoch")
+    if set(arguments) != {"epoch", *others} or type(epoch) is not int or not 0 < epoch <= DEPTH_MAX:
+        return f"give these and nothing else: {', '.join(['epoch, that of the node that serves', *others])}"
+    wrong = [name for name, fits in others.items() if not fits(arguments[name])]
+    return f"{wrong[0]} cannot be {arguments[wrong[0]]!r:.80}" if wrong else ""
+
+
+def _is_name(value: Any) -> bool:
+    return isinstance(value, str) and 0 < len(value) <= NODE_CHARACTERS_MAX and value.isprintable()
+
+
+def _drain(arguments: Mapping[str, Any]) -> str:
+    return _term(arguments, seconds=lambda value: type(value) is int and 0 <= value <= DRAIN_SECONDS_MAX)
+
+
+def _taking_over(arguments: Mapping[str, Any]) -> str:
+    return _term(arguments, node=_is_name)
+
+
+def _listener(arguments: Mapping[str, Any]) -> str:
+    return _term(arguments, listener=_is_name)
+
+
 VERBS: Mapping[str, Form] = {
     "create": Form(addressed=True, problem=_settings, reserved=False),
     "update": Form(addressed=True, problem=_changed_settings),
@@ -294,6 +322,12 @@ VERBS: Mapping[str, Form] = {
     "disconnect": Form(addressed=False, problem=_dismissal),
     "operate": Form(addressed=True, problem=operation_problem),
     "cancel": Form(addressed=True, problem=_operation),
+    "quiesce": Form(addressed=False, problem=_term),
+    "unquiesce": Form(addressed=False, problem=_term),
+    "drain": Form(addressed=False, problem=_drain),
+    "take_over": Form(addressed=False, problem=_taking_over),
+    "pause_listener": Form(addressed=False, problem=_listener),
+    "resume_listener": Form(addressed=False, problem=_listener),
     "commit": Form(addressed=False, problem=_branch),
     "rollback": Form(addressed=False, problem=_branch),
     "forget": Form(addressed=False, problem=_branch),
@@ -303,7 +337,8 @@ VERBS: Mapping[str, Form] = {
     "retain": Form(addressed=False, problem=_numbers),
 }
 """The last four are the scheduler's, the rest operators' verbs: `operate` begins an operation on many messages (engine.operation), which has the request's
-number, and `cancel` ends one. Three are of prepared branches of distributed transactions, to end one by hand and to forget that one was ended so."""
+number, and `cancel` ends one. Six are about the node itself (server.managing). Three are of prepared branches of distributed transactions, to end one by
+hand and to forget that one was ended so."""
 
 
 # -- requests -----------------------------------------------------------------------------------------------------------------------

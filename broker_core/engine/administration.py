@@ -340,6 +340,17 @@ def _ledger(shard: Shard, command: Control) -> Answer:
     return {"taken": True}
 
 
+def _tell(shard: Shard, command: Control) -> Answer:
+    """What was asked of the node itself was done, or refused, before it came here: this answers. Raises Declined."""
+    told = command.arguments.get("told")
+    if not isinstance(told, dict):
+        raise Declined(Refusal.NOT_SUPPORTED, command.verb)
+    if "declined" in told:
+        refusal, detail = told["declined"]
+        raise Declined(Refusal[refusal], detail)
+    return told
+
+
 def _reap(shard: Shard, command: Control) -> Answer:
     """End durable subscriptions that nobody has consumed from for long, destroy destinations that have had neither consumers nor messages for a while:
     automatic ones, and temporary ones that their consumers have left."""
@@ -444,6 +455,7 @@ _VERBS: dict[str, Callable[[Shard, Control], Answer | None]] = {
     "retain": _expire,
     "reap": _reap,
     "ledger": _ledger,
+    **dict.fromkeys(("quiesce", "unquiesce", "drain", "take_over", "pause_listener", "resume_listener"), _tell),
     "operate": _operate,
     "cancel": _cancel,
 }

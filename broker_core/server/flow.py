@@ -63,6 +63,8 @@ class FlowControl(asyncio.Protocol, Generic[MachineT]):
         self._reading = True
         self._congested = False
         self._held = False
+        self._starved = False
+        """An operator drains the node: nothing more is delivered."""
         self._greedy = False
         """Too much that was delivered is unsettled (R20)."""
         self._stopped = False
@@ -123,7 +125,7 @@ class FlowControl(asyncio.Protocol, Generic[MachineT]):
 
     def _stop_or_start(self) -> None:
         """What the engine delivers while nothing can leave would only wait here, beyond every bound that links have."""
-        stopped = self._greedy or self._is_choked or not self._writable.is_set()
+        stopped = self._greedy or self._starved or self._is_choked or not self._writable.is_set()
         if stopped != self._stopped and self._transport is not None:
             self._stopped = stopped
             self._node.host.submit([Stop(self._number) if stopped else Start(self._number)])
@@ -176,6 +178,22 @@ class FlowControl(asyncio.Protocol, Generic[MachineT]):
             else:
                 transport.pause_reading()
 
-    def hold(self) -> None:
-        self._held = True
+    def hold(self, held: bool = True) -> None:
+        self._held = held
         self._regulate()
+
+    def starve(self, starved: bool) -> None:
+        self._starved = starved
+        self._stop_or_start()
+
+    @property
+    def number(self) -> int:
+        return self._number
+
+    @property
+    def is_client(self) -> bool:
+        return True
+
+    @property
+    def is_busy(self) -> bool:
+        return bool(self._backlog) or self._intake.busy or self._intake.amid_body or self._streaming is not None or self._congested

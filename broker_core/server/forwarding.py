@@ -51,6 +51,10 @@ class ForwarderPeer(StompPeer):
         self._connection.forwards = True
         self._mapping = mapping
 
+    @property
+    def is_client(self) -> bool:
+        return False
+
     async def _log_in(self, login: Login) -> list[Event]:
         events = self._connection.accept(ACCOUNT, self._session, self._node.clock.now(), self._mapping)
         self._arm()

@@ -167,10 +167,19 @@ class Host:
         """Of this peer's sends that wait for disk space; 0 if none does."""
         return self._held.octets(peer)
 
+    def knows(self, peer: int) -> bool:
+        """It has logged in."""
+        return peer in self._engine.shard.peers
+
     def unsettled(self, peer: int) -> int:
         """Deliveries to it that are not settled, of all its links together."""
         known = self._engine.shard.peers.get(peer)
         return sum(len(link.unsettled) for link in known.links.values()) if known is not None else 0
+
+    def open_transactions(self, peer: int) -> int:
+        """Begun and not ended, and of a distributed one's branches those that are not prepared."""
+        known = self._engine.shard.peers.get(peer)
+        return len({*map(id, known.transactions.values()), *map(id, known.branches.values())}) if known is not None else 0
 
     def waits_for_room(self, peer: int) -> bool:
         """Something that it has sent waits in a full destination."""

@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 import logging
 import ssl
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable, Collection, Iterator
 from functools import partial
 from pathlib import Path
-from typing import Protocol, cast
+from typing import Any, Protocol, cast
 
 from broker_core.config import BrokerConfig
 from broker_core.conversion import ToAmqp, to_stomp
@@ -31,14 +31,28 @@ BACKLOG = 1024
 
 
 class Peer(Protocol):
+    @property
+    def is_client(self) -> bool:
+        """Not a connection of the broker's own, such as a link's to another broker."""
+
+    @property
+    def number(self) -> int: ...
+
+    @property
+    def is_busy(self) -> bool:
+        """Something that it has said is not done yet, or a large body is on its way to or from it."""
+
     def shut(self, sentence: str) -> None:
         """Say why, and close when that is read."""
 
     def sever(self) -> None:
         """Close at once."""
 
-    def hold(self) -> None:
-        """Read nothing more."""
+    def hold(self, held: bool = True) -> None:
+        """Read nothing more; or go on."""
+
+    def starve(self, starved: bool) -> None:
+        """Deliver nothing more to it; or go on."""
 
     def bound_unsettled(self, most: int) -> None:
         """Take no more deliveries if there are that many unsettled; go on when a quarter has been settled."""
@@ -85,7 +99,14 @@ class Node:
         """Of TLS, under way."""
         self._numbered = 0
         self._servers: dict[str, asyncio.Server | TlsListener] = {}
+        self._openers: dict[str, Callable[[], Awaitable[asyncio.Server | TlsListener]]] = {}
+        """Of every listener that the configuration names."""
+        self._ports: dict[str, int] = {}
+        self.paused: set[str] = set()
+        """Listeners that an operator has closed."""
         self._draining = False
+        self.quiesced = False
+        """No client is let in any more; those that are there go on."""
         self._certificates: dict[str, str] = {}
         """Who issues clients' certificates, by listener with TLS."""
         self._certificates_at: tuple[tuple[int, int], ...] = ()
@@ -96,7 +117,7 @@ class Node:
 
     def expect(self, peer: asyncio.Protocol) -> bool:
         """Count a connection whose TLS handshake begins; False if there is no room for it."""
-        if self._draining or self.connections >= self.config.connections_max:
+        if self._draining or self.quiesced or self.connections >= self.config.connections_max:
             return False
         self._handshakes.add(peer)
         self._count()
@@ -115,9 +136,16 @@ class Node:
         self.metrics.connections_total += 1
         if self._draining:
             return "the broker is shutting down"
+        if self.quiesced and peer.is_client:
+            return "the broker is quiesced by an operator and takes no new connections: connect later"
         if self.connections > self.config.connections_max:
             return f"the broker has {self.config.connections_max} connections and takes no more"
         return ""
+
+    @property
+    def clients(self) -> Iterator[Peer]:
+        """Connected, whether they have logged in or not."""
+        return (peer for peer in list(self._peers) if peer.is_client)
 
     @property
     def connections(self) -> int:
@@ -138,22 +166,52 @@ class Node:
             peer.bound_unsettled(self.config.connection_unsettled_max)
 
     # -- listeners ----------------------------------------------------------------------------------------------------------------------
-    async def listen(self, stomp: Callable[[Node], asyncio.Protocol], amqp: Callable[[Node], asyncio.Protocol]) -> None:
-        """Open every listener that the configuration names. Raises OSError if a port is taken."""
+    async def listen(
+        self, stomp: Callable[[Node], asyncio.Protocol], amqp: Callable[[Node], asyncio.Protocol], paused: Collection[str] = ()
+    ) -> None:
+        """Open every listener that the configuration names, but for those that are `paused`. Raises OSError if a port is taken."""
         config = self.config
-        await self._listen("stomp", lambda: stomp(self), config.stomp_port, config.stomp_tls_port, "")
-        await self._listen("amqp", lambda: amqp(self), config.amqp_port, config.amqp_tls_port, config.tls_client_ca)
+        self._prepare("stomp", lambda: stomp(self), config.stomp_port, config.stomp_tls_port, "")
+        self._prepare("amqp", lambda: amqp(self), config.amqp_port, config.amqp_tls_port, config.tls_client_ca)
+        self.paused = {name for name in self._openers if name in paused}
+        for name in self._openers:
+            if name not in self.paused:
+                await self._open(name)
 
-    async def _listen(self, name: str, peer: Callable[[], asyncio.Protocol], port: int, tls_port: int, client_ca: str) -> None:
+    def _prepare(self, name: str, peer: Callable[[], asyncio.Protocol], port: int, tls_port: int, client_ca: str) -> None:
         """`client_ca`: who issues certificates with which clients log in; empty: nobody."""
         config = self.config
-        self._opened(name, port, await asyncio.get_running_loop().create_server(peer, config.bind, port, backlog=BACKLOG))
+
+        async def plain() -> asyncio.Server:
+            return await asyncio.get_running_loop().create_server(peer, config.bind, port, backlog=BACKLOG)
+
+        async def secured() -> TlsListener:
+            tls = TlsListener(_tls(config, client_ca), config.login_seconds, peer, self.expect, self.expect_no_more)
+            await tls.listen(config.bind, tls_port, BACKLOG)
+            return tls
+
+        self._openers[name], self._ports[name] = plain, port
         if config.tls:
             self._certificates[name] = client_ca
             self._certificates_at = _changed_at(config)
-            tls = TlsListener(_tls(config, client_ca), config.login_seconds, peer, self.expect, self.expect_no_more)
-            await tls.listen(config.bind, tls_port, BACKLOG)
-            self._opened(f"{name}+tls", tls_port, tls)
+            self._openers[f"{name}+tls"], self._ports[f"{name}+tls"] = secured, tls_port
+
+    async def _open(self, name: str) -> None:
+        self._servers[name] = await self._openers[name]()
+        log.info("Listening for %s on %s:%d", name, self.config.bind, self._ports[name])
+
+    def pause_listener(self, name: str) -> None:
+        """Its port is closed; who has come by it stays."""
+        self.paused.add(name)
+        if server := self._servers.pop(name, None):
+            server.close()
+            log.info("An operator has paused the listener for %s", name)
+
+    async def resume_listener(self, name: str) -> None:
+        """Raises OSError if the port is taken, or the certificate cannot be used."""
+        if name not in self._servers:
+            await self._open(name)
+        self.paused.discard(name)
 
     def follow_certificates(self) -> None:
         """If their files have been replaced, handshakes from now on show the new ones. Files that are no certificate and its key, such as those that are just
@@ -167,21 +225,22 @@ class Node:
             log.error("The certificate stays as it is: %s cannot be used: %s", self.config.tls_cert, error)
             return
         for name, context in contexts.items():
-            server = self._servers[f"{name}+tls"]
-            assert isinstance(server, TlsListener)
-            server.renew(context)
+            server = self._servers.get(f"{name}+tls")
+            if isinstance(server, TlsListener):  # one that is paused reads them when it opens
+                server.renew(context)
         log.info("The certificate of %s is shown from now on", self.config.tls_cert)
 
-    def _opened(self, name: str, port: int, server: asyncio.Server | TlsListener) -> None:
-        self._servers[name] = server
-        log.info("Listening for %s on %s:%d", name, self.config.bind, port)
-
     @property
-    def listeners(self) -> dict[str, bool]:
-        """Name -> up."""
-        return {name: server.is_serving() for name, server in self._servers.items()}
+    def listeners(self) -> dict[str, dict[str, Any]]:
+        """Name -> whether it is up, or paused by an operator, and where."""
+        return {name: self._listener(name) for name in self._openers}
 
-    def quiesce(self) -> None:
+    def _listener(self, name: str) -> dict[str, Any]:
+        server = self._servers.get(name)
+        up = server is not None and server.is_serving()
+        return {"up": up, "paused": name in self.paused, "host": self.config.bind, "port": self._ports[name]}
+
+    def wind_down(self) -> None:
         """No new connections, nothing more read from those there are."""
         self._draining = True
         for server in self._servers.values():
@@ -192,7 +251,7 @@ class Node:
     async def close(self, sentence: str) -> None:
         """Tell every peer and close it once its outputs are flushed; those that do not read them within a second, as they are: behind
         them is no node any more."""
-        self.quiesce()
+        self.wind_down()
         for peer in list(self._peers):
             peer.shut(sentence)
         for _ in range(20):

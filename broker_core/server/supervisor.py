@@ -9,6 +9,7 @@ import platform
 import time
 from collections.abc import Callable
 from contextlib import aclosing, suppress
+from typing import Any
 
 import psycopg
 
@@ -36,6 +37,8 @@ from .host import Host
 from .inbox import Inbox
 from .limits import ledger_cap, limits_of, times_of
 from .listening import Node
+from .managing import VERBS as NODE_VERBS
+from .managing import Managing
 from .memory_watch import MemoryWatch
 from .metrics import Metrics
 from .sessions import Sessions
@@ -49,6 +52,8 @@ RETRY_SECONDS = (0.2, 0.5, 1.0, 2.0, 5.0)
 STATUS_SECONDS = 1.0
 SIZE_SECONDS = 3.0
 """The database's size is asked for so often, if it has a cap (R21). At 100 MB/s it grows by 300 MB in between: a cap leaves that much room."""
+ABOUT = {"version": __version__, "host": platform.node()}
+"""What every node tells of itself."""
 CONTROL_SECONDS = 0.2
 """Operators' requests are looked for so often: well under the second in which a change takes effect."""
 
@@ -124,7 +129,7 @@ async def _stand_by(name: str, operators: OperatorTables) -> None:
     while True:
         await asyncio.sleep(STATUS_SECONDS)
         try:
-            await operators.write_status(name, 0, "standby", started_at, {}, {})
+            await operators.write_status(name, 0, "standby", started_at, {}, {}, ABOUT)
         except SpaceExhausted as error:  # the holder says so, too; standing by goes on
             log.warning("The status of this node cannot be written: %s", error)
 
@@ -157,6 +162,7 @@ class _Term:
         sessions = Sessions()
         accounts = self._accounts = Accounts(_Source(self._operators), sessions)
         self._node = Node(config, self._host, self._store, clock, accounts, self._metrics, __version__, found.instance, found.epoch, sessions)
+        managing = self._managing = Managing(self._node, self._host, self._operators, self._name, self._lease.epoch)
         await self._follow_access()  # before anybody comes
         running = asyncio.create_task(self._host.run(), name="host")
         inbox = Inbox(self._store, self._host)
@@ -166,31 +172,36 @@ class _Term:
         tasks = [running, *(asyncio.create_task(work) for work in beside)]
         if config.database_octets_max:
             tasks.append(asyncio.create_task(self._ask_size()))
-        stopping = asyncio.create_task(stop.wait())
+        stopping, succeeded = asyncio.create_task(stop.wait()), asyncio.create_task(managing.successor.wait())
         try:
-            await self._node.listen(StompPeer, AmqpPeer)
+            await self._node.listen(StompPeer, AmqpPeer, await self._operators.paused_listeners())
             log.info("Serving epoch %d: recovered in %.2f s, %d ledger rows replayed", self._lease.epoch, time.monotonic() - began, len(found.ledger))
             ready()
-            await asyncio.wait({stopping, *tasks}, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait({stopping, succeeded, *tasks}, return_when=asyncio.FIRST_COMPLETED)
             for task in tasks:
                 if task.done():
                     task.result()
             await self._drain(running)
+            if managing.successor.is_set() and not stop.is_set():
+                await self._lease.name_successor(managing.successor_name)
         finally:
+            await managing.close()
             await self._node.close("the broker is stepping down; connect again")
             accounts.close()
-            stopping.cancel()
-            for task in tasks:
-                task.cancel()
-            await asyncio.gather(stopping, *tasks, return_exceptions=True)
+            ending: list[asyncio.Task[Any]] = [stopping, succeeded, *tasks]
+            for each in ending:
+                each.cancel()
+            await asyncio.gather(*ending, return_exceptions=True)
 
     async def _drain(self, running: asyncio.Task[None]) -> None:
-        """Planned shutdown: no new connections; what was taken in is committed and answered; then everyone is told and closed."""
+        """Planned shutdown, or handing over: no new connections; what was taken in is committed and answered; then everyone is told and closed."""
         log.info("Draining %d connections", self._metrics.connections)
         await self._forwarding.close()
-        self._node.quiesce()
+        await self._managing.close()
+        self._node.wind_down()
         await self._host.flushed()
-        await self._node.close("the broker is shutting down; connect again later")
+        to = self._managing.successor_name
+        await self._node.close("another node takes over; connect again" if to else "the broker is shutting down; connect again later")
         self._host.stop()
         await running
         await self._operators.retire(self._name)
@@ -219,13 +230,13 @@ class _Term:
                 **gauges,
                 **self._forwarding.metrics(),
             }
-            listeners = self._node.listeners
+            listeners, about = self._node.listeners, ABOUT | self._managing.about()
             try:
                 if not forgotten:
                     await self._operators.forget_nodes()
                     await self._operators.forget_destroyed()
                     forgotten = True
-                await self._operators.write_status(self._name, self._lease.epoch, "active", self._started_at, listeners, metrics)
+                await self._operators.write_status(self._name, self._lease.epoch, "active", self._started_at, listeners, metrics, about)
             except SpaceExhausted as error:  # operators see the last status grow old
                 self._space.exhausted(str(error))
             await asyncio.sleep(STATUS_SECONDS)
@@ -243,6 +254,9 @@ class _Term:
             waiting = await self._store.control_requests()
             new = [r for r in waiting if r.request not in self._asked]
             self._asked = {r.request for r in waiting}
+            for request in [r for r in new if r.verb in NODE_VERBS]:
+                self._host.spawn(self._managing.do(request))
+            new = [r for r in new if r.verb not in NODE_VERBS]
             for request in new:
                 if request.verb == "ledger":
                     self._host.spawn(self._trim_ledger())

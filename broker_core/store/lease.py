@@ -22,6 +22,8 @@ from .wire import StatementFailed, Wire, WireBroken
 
 LOCK = 0x5355_5245
 """First key of the advisory lock, "SURE" in ASCII; the second is the shard."""
+SUCCESSION_SECONDS = 5.0
+"""So long a lease that was handed over waits for the node that was named."""
 POLLS_A_HEARTBEAT = 2
 """A standby looks so often: it learns of a free lock within half a heartbeat."""
 
@@ -86,7 +88,7 @@ class Lease:
         """Wait, as long as it takes, until the lease is ours. Raises psycopg.Error when the database cannot be asked."""
         connection = await connect(dsn)
         try:
-            while not await cls._try_lock(connection, shard):
+            while not await cls._try_lock(connection, shard, node):
                 if not await cls._end_stale_holder(connection, shard, times.stale):
                     await sleep(times.heartbeat / POLLS_A_HEARTBEAT)
             keys = {"node": node, "shard": shard}
@@ -108,8 +110,8 @@ class Lease:
         return lease
 
     @staticmethod
-    async def _try_lock(connection: AsyncConnection[Any], shard: int) -> bool:
-        row = await (await connection.execute(QUERIES["lease_try_lock"], {"lock": LOCK, "shard": shard})).fetchone()
+    async def _try_lock(connection: AsyncConnection[Any], shard: int, node: str) -> bool:
+        row = await (await connection.execute(QUERIES["lease_try_lock"], {"lock": LOCK, "shard": shard, "node": node})).fetchone()
         return row == (True,)
 
     @staticmethod
@@ -126,6 +128,15 @@ class Lease:
     def is_fresh(self, now_monotonic: float) -> bool:
         """True while outputs may leave."""
         return not self.lost.is_set() and now_monotonic - self.last_proof_monotonic < self._times.silence
+
+    async def name_successor(self, node: str) -> None:
+        """When this is released, the node of that name acquires it; if it has not within SUCCESSION_SECONDS, whoever comes. Raises psycopg.Error."""
+        connection = await connect(self.dsn)
+        try:
+            keys = {"successor": node, "seconds": SUCCESSION_SECONDS, "shard": self.shard, "epoch": self.epoch}
+            await connection.execute(QUERIES["lease_name_successor"], keys)
+        finally:
+            await connection.close()
 
     async def release(self) -> None:
         """Give the lease up at once: the next node need not wait for the heartbeat to grow old."""

@@ -53,11 +53,17 @@ DELETE FROM surety.destination_statistics s WHERE shard = %s AND at < (SELECT ac
 """
 _FORGET_ENDED = "DELETE FROM surety.destination_statistics WHERE shard = %s AND destination = ANY(%s::int4[])"
 _STATUS = """
-INSERT INTO surety.node_status AS s (shard, node, epoch, role, started_at, at, listeners, metrics)
-VALUES (%s, %s, %s, %s, to_timestamp(%s), clock_timestamp(), %s, %s)
+INSERT INTO surety.node_status AS s (shard, node, epoch, role, started_at, at, listeners, metrics, about)
+VALUES (%s, %s, %s, %s, to_timestamp(%s), clock_timestamp(), %s, %s, %s)
 ON CONFLICT (shard, node) DO UPDATE SET epoch = EXCLUDED.epoch, role = EXCLUDED.role, started_at = EXCLUDED.started_at, at = EXCLUDED.at,
-    listeners = EXCLUDED.listeners, metrics = EXCLUDED.metrics
+    listeners = EXCLUDED.listeners, metrics = EXCLUDED.metrics, about = EXCLUDED.about
 """
+_STANDS_BY = """
+SELECT 1 FROM surety.node_status WHERE shard = %s AND node = %s AND role = 'standby' AND at > clock_timestamp() - interval '3 s'
+"""
+_PAUSED = "SELECT listener FROM surety.paused_listener WHERE shard = %s"
+_PAUSE = "INSERT INTO surety.paused_listener (shard, listener) VALUES (%s, %s) ON CONFLICT DO NOTHING"
+_RESUME = "DELETE FROM surety.paused_listener WHERE shard = %s AND listener = %s"
 _ACCOUNT = """
 SELECT name, salt, iterations, stored_key, server_key, disabled, loopback_only, persistent_reliability, nonpersistent_reliability,
        previous_stored_key, previous_server_key, extract(epoch FROM previous_until - clock_timestamp())::float8, connections_max, sessions_max
@@ -105,9 +111,26 @@ class OperatorTables:
         """Statistics of temporary destinations, which are no part of any sum: thousands may come and go in an hour."""
         await self._execute(_FORGET_ENDED, [self._shard, list(destinations)])
 
-    async def write_status(self, node: str, epoch: int, role: str, started_at: float, listeners: dict[str, bool], metrics: dict[str, Any]) -> None:
-        """`started_at`: seconds since the epoch."""
-        await self._execute(_STATUS, [self._shard, node, epoch, role, started_at, json.dumps(listeners), json.dumps(metrics)])
+    async def write_status(
+        self, node: str, epoch: int, role: str, started_at: float, listeners: dict[str, dict[str, Any]], metrics: dict[str, Any], about: dict[str, Any]
+    ) -> None:
+        """`started_at`: seconds since the epoch. `about`: its version, the host it runs on, and of one that serves what operators have made of it."""
+        told = [json.dumps(each) for each in (listeners, metrics, about)]
+        await self._execute(_STATUS, [self._shard, node, epoch, role, started_at, *told])
+
+    async def stands_by(self, node: str) -> bool:
+        """It said so within the last seconds."""
+        return "\0" not in node and bool(await self._execute(_STANDS_BY, [self._shard, node]))
+
+    async def paused_listeners(self) -> set[str]:
+        """Names of listeners that operators have paused, in whichever term."""
+        return {row[0] for row in await self._execute(_PAUSED, [self._shard])}
+
+    async def pause_listener(self, listener: str) -> None:
+        await self._execute(_PAUSE, [self._shard, listener])
+
+    async def resume_listener(self, listener: str) -> None:
+        await self._execute(_RESUME, [self._shard, listener])
 
     async def forget_nodes(self) -> None:
         """Nodes that died and said nothing for a minute."""

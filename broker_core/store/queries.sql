@@ -2,12 +2,19 @@
 -- %(shard)s and %(epoch)s are the lease's.
 
 -- name: lease_try_lock
-SELECT pg_try_advisory_lock(%(lock)s, %(shard)s)
+-- Not while another was named to take over.
+SELECT CASE WHEN EXISTS (SELECT FROM surety.lease WHERE shard = %(shard)s AND successor <> %(node)s AND successor_until > clock_timestamp())
+       THEN false ELSE pg_try_advisory_lock(%(lock)s, %(shard)s) END
+
+-- name: lease_name_successor
+UPDATE surety.lease SET successor = %(successor)s, successor_until = clock_timestamp() + make_interval(secs => %(seconds)s)
+WHERE shard = %(shard)s AND epoch = %(epoch)s
 
 -- name: lease_raise_epoch
 -- The engine's clock starts here (R12), in ms.
 UPDATE surety.lease
-SET epoch = epoch + 1, holder_pid = pg_backend_pid(), node = %(node)s, acquired_at = clock_timestamp(), heartbeat_at = clock_timestamp()
+SET epoch = epoch + 1, holder_pid = pg_backend_pid(), node = %(node)s, acquired_at = clock_timestamp(), heartbeat_at = clock_timestamp(),
+    successor = NULL, successor_until = NULL
 WHERE shard = %(shard)s
 RETURNING epoch, (extract(epoch FROM clock_timestamp()) * 1000)::int8
 

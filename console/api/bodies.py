@@ -170,6 +170,10 @@ class GrantBody(Body):
     verbs = _verbs(help_text="In place of those that it had.")
 
 
+class DrainBody(Body):
+    seconds = Whole(min_value=0, max_value=control.DRAIN_SECONDS_MAX, required=False, help_text="Whoever is connected then is cut off. 60 by default.")
+
+
 class TaskBody(Body):
     seconds = Whole(min_value=SECONDS_MIN, max_value=SECONDS_MAX, required=False, help_text="How often it runs.")
     enabled = Flag(required=False)

@@ -3,6 +3,7 @@
 from drf_spectacular.utils import PolymorphicProxySerializer, extend_schema_field
 from rest_framework import serializers
 
+from console.selectors.node import STATES as NODE_STATES
 from console.selectors.requests import STATES
 from console.selectors.schedule import STATES as TASK_STATES
 from console.selectors.subscriptions import STATES as SUBSCRIPTION_STATES
@@ -267,7 +268,31 @@ class Standby(Shape):
 class Listener(Shape):
     name = String()
     up = Boolean()
+    paused = Boolean(help_text="By an operator: its port is closed until it is resumed, also after a restart.")
     detail = String()
+
+
+class Drain(Shape):
+    since = Instant()
+    until = Instant(help_text="Whoever is connected then is cut off.")
+    ended = Instant(allow_null=True, help_text="Null: it goes on.")
+    cut_off = Integer(help_text="Connections that held something at the end, or had something open.")
+    connections = Integer(help_text="That are left.")
+    unsettled = Integer(help_text="Messages that they hold.")
+    transactions = Integer(help_text="That they have begun and not ended.")
+
+
+class OneNode(Shape):
+    node = String()
+    state = serializers.ChoiceField(NODE_STATES)
+    epoch = Integer(allow_null=True, help_text="Of its term. Null: it does not serve.")
+    since = Instant(allow_null=True, help_text="When its term began.")
+    started_at = Instant()
+    heartbeat_seconds = serializers.FloatField(help_text="Since it was last heard of.")
+    version = String()
+    host = String()
+    connections = counter("Clients connected.")
+    listeners = Listener(many=True)
 
 
 class Node(Shape):
@@ -278,6 +303,10 @@ class Node(Shape):
     heartbeat_seconds = serializers.FloatField(allow_null=True)
     reporting = Boolean()
     started_at = Instant(allow_null=True)
+    version = String(allow_null=True)
+    state = serializers.ChoiceField(NODE_STATES, allow_null=True, help_text="Null: unknown.")
+    state_since = Instant(allow_null=True, help_text="Since when it is quiesced.")
+    drain = Drain(allow_null=True)
     connections = counter("Clients connected.")
     listeners = Listener(many=True)
     standbys = Standby(many=True)

@@ -39,15 +39,6 @@ class WhoAmI(View):
         return Response({"name": actor.name, **told_of, **operators.told_of(actor)})
 
 
-class Node(View):
-    @says("The node that serves, its listeners, and those that stand by", shapes.Node)
-    def get(self, request: Request) -> Response:
-        status = node.node_status()
-        told_of = {name: getattr(status, name) for name in ("alive", "holder", "epoch", "since", "heartbeat_seconds", "reporting", "started_at")}
-        shown = {**told_of, "connections": status.connections, "standbys": status.standbys, "metrics": status.metrics}
-        return Response(shapes.Node({**shown, "listeners": health.listeners(status)}).data)
-
-
 class Health(View):
     @says("What is wrong, by name of the check", shapes.Health)
     def get(self, request: Request) -> Response:

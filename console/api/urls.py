@@ -4,7 +4,7 @@ from django.urls import path, re_path
 
 from console.services.branches import VERBS
 
-from . import connections, definitions, delayed, destinations, messages, names, operations, people, schedule, state
+from . import connections, definitions, delayed, destinations, messages, names, nodes, operations, people, schedule, state
 
 NUMBER = "[0-9]{1,18}"
 KEY = "1?[0-9]-[0-9]{1,18}"
@@ -12,7 +12,14 @@ DESTINATION = r"^destinations/(?P<number>-?[0-9]{1,10})"
 
 urlpatterns = [
     path("whoami", state.WhoAmI.as_view()),
-    path("node", state.Node.as_view()),
+    path("node", nodes.Node.as_view()),
+    path("node/quiesce", nodes.Quiesce.as_view()),
+    path("node/unquiesce", nodes.Unquiesce.as_view()),
+    path("node/drain", nodes.Drain.as_view()),
+    re_path(r"^node/listeners/(?P<name>[a-z+]{1,30})/pause$", nodes.PauseListener.as_view()),
+    re_path(r"^node/listeners/(?P<name>[a-z+]{1,30})/resume$", nodes.ResumeListener.as_view()),
+    path("nodes", nodes.Nodes.as_view()),
+    re_path(r"^nodes/(?P<name>[^/\s]{1,255})/takeover$", nodes.TakeOver.as_view()),
     path("health", state.Health.as_view()),
     path("totals", state.Totals.as_view()),
     path("audit", state.Audit.as_view()),

@@ -29,6 +29,8 @@ class Command:
     """A person is asked before; the words say what it does. None: only if it deletes."""
     follows: bool = False
     """The answer is an operation: it is followed to its end."""
+    drains: bool = False
+    """The answer is a drain that has begun: it is followed to its end."""
     adds: str = ""
     """Of a list whose pages are to be added up: members that name a row; the numbers `count` and `octets` are added."""
 
@@ -131,6 +133,13 @@ COMMANDS = (
     Command("export", "definitions", "GET", "definitions"),
     Command("apply", "definitions", "POST", "definitions"),
     Command("query", "bkr", "GET", "node"),
+    Command("list", "bkr", "GET", "nodes", "node state epoch since version host heartbeat_seconds connections"),
+    Command("quiesce", "bkr", "POST", "node/quiesce"),
+    Command("unquiesce", "bkr", "POST", "node/unquiesce"),
+    Command("drain", "bkr", "POST", "node/drain", asks="Consumers are given nothing more, and connections are closed.", drains=True),
+    Command("takeover", "bkr", "POST", "nodes/{name}/takeover", asks="The node that serves closes its connections and stands by."),
+    Command("pause", "svc", "POST", "node/listeners/{name}/pause", asks="Nobody connects by it any more; who is connected stays."),
+    Command("resume", "svc", "POST", "node/listeners/{name}/resume"),
     Command("query", "health", "GET", "health"),
     Command("list", "audit", "GET", "audit", "entry at who origin what address done"),
     Command("list", "task", "GET", "schedule", "name seconds enabled state by started_at duration_ms result result_is next_at"),

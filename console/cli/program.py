@@ -138,6 +138,8 @@ class _Run:
         document = self._outcome(answer)
         if self._command.follows and not self._given.no_wait:
             document = self._follow(document)
+        if self._command.drains and not self._given.no_wait:
+            document = self._drained()
         code = self._tell(document)  # entries of definitions that were not applied are in the answer, each with its sentence
         return exits.UNFINISHED if isinstance(document, dict) and document.get("undone") else code
 
@@ -276,6 +278,26 @@ class _Run:
             sentence = operation["error"] or "what it has done stays done"
             raise Ended(exits.UNFINISHED, f"Operation {operation['number']} is {operation['state']} after {operation['done']:,} messages: {sentence}.")
         return operation
+
+    def _drained(self) -> dict[str, Any]:
+        """The drain that has begun, at its end. Raises Ended."""
+        progress = Progress(self._terminal.stderr)
+        try:
+            while True:
+                node = document_of(self._transport.call("GET", "node"))
+                drain = node["drain"]
+                if drain is None and node["reporting"]:
+                    raise Ended(exits.UNFINISHED, f"The node is {node['state']} by now: somebody has ended the drain.")
+                if drain is not None:
+                    told = f"{drain['connections']:,} connections, {drain['unsettled']:,} messages, {drain['transactions']:,} transactions are left"
+                    progress.say(f"{node['state']}: {told}")
+                    if drain["ended"]:
+                        return {"state": node["state"], **drain}
+                time.sleep(POLL_SECONDS)
+        except KeyboardInterrupt:
+            raise Ended(exits.STOPPED, "It goes on: `query bkr` tells how far it is, `unquiesce bkr` ends it.") from None
+        finally:
+            progress.end()
 
     def _tell(self, document: Any) -> int:
         if self._json:

@@ -132,16 +132,19 @@ class Progress:
         self._out, self._began, self._shown = out, time.monotonic(), False
 
     def tell(self, operation: Mapping[str, Any]) -> None:
-        if not self._out.isatty():
-            return
         done, total = operation["done"], operation["total"]
         part = min(1.0, (done + operation["skipped"] + operation["failed"]) / total) if total else 0.0
         bar = "#" * int(part * BAR)
         of = f"{part:4.0%} [{bar:-<{BAR}}] {done:,} of {total:,}" if total else f"{done:,}"
         rate = done / max(time.monotonic() - self._began, 0.1)
-        self._out.write(f"\r\x1b[K{operation['verb']}: {of}, looked at {operation['looked_at']:,}, {rate:,.0f}/s, {operation['state']}")
-        self._out.flush()
-        self._shown = True
+        self.say(f"{operation['verb']}: {of}, looked at {operation['looked_at']:,}, {rate:,.0f}/s, {operation['state']}")
+
+    def say(self, line: str) -> None:
+        """In place of the line before."""
+        if self._out.isatty():
+            self._out.write(f"\r\x1b[K{line}")
+            self._out.flush()
+            self._shown = True
 
     def end(self) -> None:
         if self._shown:

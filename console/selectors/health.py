@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Any
 
-from .node import NodeStatus
+from .node import QUIESCED, SERVING, NodeStatus
 from .rows import rows
 
 
@@ -12,6 +12,8 @@ class Listener:
     name: str
     up: bool
     detail: str
+    paused: bool = False
+    """By an operator."""
 
 
 def problems(status: NodeStatus) -> dict[str, str]:
@@ -23,11 +25,13 @@ def problems(status: NodeStatus) -> dict[str, str]:
     if not status.reporting:
         found["node"] = f"{status.holder} holds the lease, but tells nothing about itself"
         return found
+    if status.state not in (SERVING, None):
+        found["quiesced"] = _quiesced(status)
     down = [listener for listener in listeners(status) if not listener.up]
     if not status.listeners:
         found["listeners"] = "the node has no listener open yet"
     elif down:
-        found["listeners"] = ", ".join(f"{listener.name} is down{f' ({listener.detail})' if listener.detail else ''}" for listener in down)
+        found["listeners"] = ", ".join(map(_down, down))
     if status.metrics.get("space_low") is not False:
         found["space"] = (
             f"producers wait for disk space: {status.metrics.get('space_reason') or 'the node does not say why'}"
@@ -38,15 +42,36 @@ def problems(status: NodeStatus) -> dict[str, str]:
 
 
 def listeners(status: NodeStatus) -> list[Listener]:
-    """What the node says of each listener that it should have open."""
-    return [_listener(name, told) for name, told in sorted(status.listeners.items())]
+    """What the node says of each listener that the configuration names."""
+    return named(status.listeners)
+
+
+def named(told_of: dict[str, Any]) -> list[Listener]:
+    return [_listener(name, told) for name, told in sorted(told_of.items())]
 
 
 def _listener(name: str, told: Any) -> Listener:
     if not isinstance(told, dict):
         return Listener(name, told is True, "")
     where = f"{told['host']}:{told['port']}" if told.get("host") and told.get("port") else ""
-    return Listener(name, told.get("up") is True, str(told.get("problem") or where))
+    return Listener(name, told.get("up") is True, str(told.get("problem") or where), told.get("paused") is True)
+
+
+def _down(listener: Listener) -> str:
+    if listener.paused:
+        return f"{listener.name} is paused by an operator"
+    return f"{listener.name} is down{f' ({listener.detail})' if listener.detail else ''}"
+
+
+def _quiesced(status: NodeStatus) -> str:
+    """Why no client is let in, as precisely as the node says."""
+    drain = status.drain
+    if drain is not None and drain.ended is None:
+        left = f"{drain.connections} connections are left, with {drain.unsettled} messages and {drain.transactions} transactions"
+        return f"{status.holder} is being drained and takes no new connections: {left}"
+    if status.state == QUIESCED:
+        return f"{status.holder} is quiesced by an operator: it takes no new connections, those that are there go on"
+    return f"{status.holder} takes no new connections: it is {status.state}"
 
 
 def _durability() -> dict[str, str]:

@@ -2,7 +2,7 @@
 
 import json
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any
 
 from .rows import rows
@@ -11,10 +11,49 @@ HEARTBEAT_SECONDS_MAX = 5
 """Older than this, nothing is known of the node: it beats every second, and a standby takes over after three."""
 
 
+SERVING, QUIESCED, DRAINING, DRAINED, HANDING_OVER, STANDBY, SILENT = STATES = (
+    "serving", "quiesced", "draining", "drained", "handing over", "standby", "silent",
+)  # fmt: skip
+"""What a node is. Silent: it was heard of within the last minute, and not within HEARTBEAT_SECONDS_MAX."""
+
+
 @dataclass(slots=True, frozen=True)
 class Standby:
     node: str
     started_at: datetime
+
+
+@dataclass(slots=True, frozen=True)
+class Drain:
+    """How far it is. Instants by the broker's clock."""
+
+    since: datetime
+    until: datetime
+    """Whoever is connected then is cut off."""
+    ended: datetime | None
+    cut_off: int
+    """Connections that held something at the end, or had something open."""
+    connections: int
+    unsettled: int
+    transactions: int
+
+
+@dataclass(slots=True, frozen=True)
+class OneNode:
+    """As it told operators last. A standby has no term, no listeners and no connections."""
+
+    node: str
+    state: str
+    epoch: int | None
+    since: datetime | None
+    """When it acquired the lease."""
+    started_at: datetime
+    heartbeat_seconds: float
+    """Since it was last heard of."""
+    version: str
+    host: str
+    listeners: dict[str, Any]
+    connections: int | None
 
 
 @dataclass(slots=True, frozen=True)
@@ -32,7 +71,32 @@ class NodeStatus:
     started_at: datetime | None = None
     listeners: dict[str, Any] = field(default_factory=dict)
     metrics: dict[str, Any] = field(default_factory=dict)
+    about: dict[str, Any] = field(default_factory=dict)
     standbys: tuple[Standby, ...] = ()
+
+    @property
+    def state(self) -> str | None:
+        """One of STATES; None: unknown."""
+        if not self.reporting:
+            return None
+        return self.about["state"] if self.about.get("state") in STATES else SERVING
+
+    @property
+    def state_since(self) -> datetime | None:
+        """Since when it is quiesced."""
+        return _instant(self.about.get("state_since"))
+
+    @property
+    def version(self) -> str | None:
+        told = self.about.get("version")
+        return told if isinstance(told, str) else None
+
+    @property
+    def drain(self) -> Drain | None:
+        told = self.about.get("drain")
+        if not isinstance(told, dict):
+            return None
+        return Drain(**{**told, **{name: _instant(told[name]) for name in ("since", "until", "ended")}})
 
     @property
     def connections(self) -> int | None:
@@ -49,7 +113,7 @@ def node_status() -> NodeStatus:
                extract(epoch FROM clock_timestamp() - lease.heartbeat_at)::float8 AS heartbeat_seconds,
                lease_held.held, status.node, status.epoch AS status_epoch, status.started_at,
                extract(epoch FROM clock_timestamp() - status.at)::float8 AS status_seconds,
-               status.listeners::text AS listeners, status.metrics::text AS metrics
+               status.listeners::text AS listeners, status.metrics::text AS metrics, status.about::text AS about
           FROM surety.lease JOIN surety.lease_held USING (shard) LEFT JOIN surety.node_status status USING (shard)
          WHERE shard = 0
          ORDER BY status.started_at
@@ -73,5 +137,44 @@ def node_status() -> NodeStatus:
         started_at=own["started_at"] if own else None,
         listeners=json.loads(own["listeners"]) if own else {},
         metrics=json.loads(own["metrics"]) if own else {},
+        about=json.loads(own["about"]) if own else {},
         standbys=tuple(Standby(row["node"], row["started_at"]) for row in fresh if row["node"] != lease["holder"]),
     )
+
+
+def nodes() -> list[OneNode]:
+    """Those that were heard of within the last minute: the one that serves first, then those that stand by, the longest first. One query."""
+    found = rows(
+        """
+        SELECT status.node, status.epoch, status.role, status.started_at, extract(epoch FROM clock_timestamp() - status.at)::float8 AS heartbeat_seconds,
+               status.listeners::text AS listeners, status.metrics -> 'connections' AS connections, status.about::text AS about,
+               lease.acquired_at AS since, lease.node = status.node AND lease.epoch = status.epoch AND lease_held.held AS serves
+          FROM surety.node_status status JOIN surety.lease USING (shard) JOIN surety.lease_held USING (shard)
+         WHERE shard = 0 AND status.at > clock_timestamp() - interval '1 minute'
+         ORDER BY status.started_at, status.node
+         LIMIT 1000
+        """
+    )
+    return sorted(map(_one, found), key=lambda each: (each.epoch is None, each.state == SILENT))
+
+
+def _one(row: dict[str, Any]) -> OneNode:
+    about, serves, fresh = json.loads(row["about"]), bool(row["serves"]), row["heartbeat_seconds"] <= HEARTBEAT_SECONDS_MAX
+    told = about.get("state")
+    connections = json.loads(row["connections"] or "null")
+    return OneNode(
+        node=row["node"],
+        state=(told if told in STATES else SERVING) if serves and fresh else STANDBY if row["role"] == "standby" and fresh else SILENT,
+        epoch=row["epoch"] if serves else None,
+        since=row["since"] if serves else None,
+        started_at=row["started_at"],
+        heartbeat_seconds=max(row["heartbeat_seconds"], 0.0),
+        version=str(about.get("version", "")),
+        host=str(about.get("host", "")),
+        listeners=json.loads(row["listeners"]) if serves else {},
+        connections=connections if serves and type(connections) is int else None,
+    )
+
+
+def _instant(ms: Any) -> datetime | None:
+    return datetime.fromtimestamp(ms / 1000, UTC) if type(ms) is int else None

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import signal
 import time
+from typing import Any
 
 import pytest
 
+from tests.acceptance.commands import done
+from tests.acceptance.operators import ask
 from tests.acceptance.reading import read_all
-from tests.support.clients import Connection, ConnectionLost, reconnect
+from tests.support.clients import Connection, ConnectionLost, ErrorReceived, reconnect
 from tests.support.service import Service, await_true
 
 TAKEOVER_SECONDS_MAX = 5.0
@@ -121,3 +125,48 @@ def test_after_a_kill_one_exclusive_consumer_leads_again_and_the_next_follows_in
     follower.close()
     assert [int(leader.expect("MESSAGE").body) for _ in range(14)] == list(range(6, 20))
     leader.close()
+
+
+def states(service: Service) -> dict[str, str]:
+    """Of each node that tells of itself."""
+    with service.database() as connection:
+        found = connection.execute(
+            "SELECT node, coalesce(about ->> 'state', role) FROM surety.node_status WHERE at > clock_timestamp() - interval '2.5 s'"
+        ).fetchall()
+    return dict(found)
+
+
+def test_an_operator_closes_a_listener_drains_and_has_the_standby_take_over(alone: Service) -> None:
+    """Nobody is let in, who holds something is waited for, the other node serves, and the first stands by. The listener stays as it was."""
+
+    def mq(*words: str) -> Any:
+        return json.loads(done(alone, "mq", "--json", "--force", *words))
+
+    with alone.standby() as standby:
+        await_true(lambda: sorted(states(alone).values()) == ["serving", "standby"], STARTED_SECONDS_MAX, "none stands by")
+        first, second = sorted(states(alone), key=states(alone).__getitem__)
+        epoch = mq("query", "bkr")["epoch"]
+        ask(alone, "pause_listener", "", epoch=epoch, listener="amqp")
+        idle, consumer = Connection(alone.stomp_port), Connection(alone.stomp_port)
+        consumer.subscribe(QUEUE, prefetch=1)
+        for body in (b"held", b"kept"):
+            idle.confirmed("SEND", {"destination": QUEUE, "persistent": "true"}, body)
+        held = consumer.expect("MESSAGE")
+        assert mq("drain", "bkr", "--no-wait")["result"]["state"] == "draining"
+        with pytest.raises(ErrorReceived, match="drained by an operator"):
+            idle.expect("MESSAGE")
+        consumer.confirmed("ACK", {"id": held.headers["ack"]})
+        with pytest.raises(ErrorReceived, match="drained by an operator"):
+            consumer.expect("MESSAGE")
+        for connection in (idle, consumer):
+            connection.close()
+        await_true(lambda: states(alone)[first] == "drained", 10, "it is never drained")
+        problems = {each["name"]: each["problem"] for each in mq("query", "health")["problems"]}
+        assert problems == {"quiesced": f"{first} takes no new connections: it is drained", "listeners": "amqp is paused by an operator"}
+        mq("takeover", "bkr", second)
+        with reconnect(standby.stomp_port, STARTED_SECONDS_MAX) as again:
+            again.subscribe(QUEUE)
+            assert again.expect("MESSAGE").body == b"kept"
+        await_true(lambda: states(alone) == {first: "standby", second: "serving"}, STARTED_SECONDS_MAX, "they have not changed places")
+        assert ask(alone, "resume_listener", "", epoch=epoch + 1, listener="stomp")["listeners"]["amqp"]["paused"], "whichever node serves"
+        ask(alone, "resume_listener", "", epoch=epoch + 1, listener="amqp")

@@ -127,7 +127,7 @@ def test_node_and_health_say_what_is(operator, database):
     facts.well(database)
     assert call(operator, "GET", "health").document == {"ready": True, "problems": []}
     shown = call(operator, "GET", "node").document
-    assert (shown["holder"], shown["listeners"]) == ("node-1", [{"name": "stomp", "up": True, "detail": ""}])
+    assert (shown["holder"], shown["listeners"]) == ("node-1", [{"name": "stomp", "up": True, "paused": False, "detail": ""}])
 
 
 def test_what_is_there_already_and_what_is_not_have_codes_of_their_own(operator, database):

@@ -15,7 +15,7 @@ from tests.console.api import ROOT, bearer, call, granted, person, token
 MANAGE, DISCARD, ACCOUNT, RESOLVE = RIGHTS = "manage_destination", "discard_message", "manage_account", "resolve_transactions"
 SUPERUSER, ANYBODY, LOOKERS = "superuser", "", "who sees every destination"
 READS = {
-    "whoami": ANYBODY, "node": ANYBODY, "health": ANYBODY, "totals": LOOKERS, "audit": LOOKERS, "problems": ANYBODY, "schema/": ANYBODY,
+    "whoami": ANYBODY, "node": ANYBODY, "nodes": ANYBODY, "health": ANYBODY, "totals": LOOKERS, "audit": LOOKERS, "problems": ANYBODY, "schema/": ANYBODY,
     "requests/1": ANYBODY, "destinations": ANYBODY, "destinations/1": ANYBODY, "policies": LOOKERS, "policies/queue/a": LOOKERS, "aliases": LOOKERS,
     "aliases/queue/a": LOOKERS, "objects": LOOKERS, "objects/a": LOOKERS, "links": LOOKERS, "links/a": LOOKERS, "subscriptions": ANYBODY,
     "branches": LOOKERS, "branches/1": LOOKERS, "operations": ANYBODY, "operations/1": ANYBODY,
@@ -57,6 +57,12 @@ WRITES = [
     ("DELETE", "accounts/a", None, ACCOUNT),
     ("POST", "access", {"resource": "queue/a", "operation": "consume", "allow": False, "principal": "guest"}, ACCOUNT),
     ("DELETE", "access/1", None, ACCOUNT),
+    ("POST", "node/quiesce", None, SUPERUSER),
+    ("POST", "node/unquiesce", None, SUPERUSER),
+    ("POST", "node/drain", {"seconds": 5}, SUPERUSER),
+    ("POST", "node/listeners/amqp/pause", None, SUPERUSER),
+    ("POST", "node/listeners/amqp/resume", None, SUPERUSER),
+    ("POST", "nodes/node-2/takeover", None, SUPERUSER),
     ("PATCH", "schedule/expire", {"enabled": True}, SUPERUSER),
     ("POST", "schedule/expire/run", None, SUPERUSER),
     ("POST", "operators", {"name": "otto", "password": "long enough 17"}, SUPERUSER),
@@ -109,6 +115,8 @@ def _template(path):
     if first in ("destinations", "operations", "branches", "requests", "grants", "access"):
         _, slash, verb = rest.partition("/")
         return f"{ROOT}{first}/{{number}}{slash}{verb if first in ('destinations', 'operations') else '{verb}' if verb else ''}"
+    if first in ("node", "nodes"):
+        return ROOT + path.replace("/amqp/", "/{name}/").replace("/node-2/", "/{name}/")
     return f"{ROOT}{first}/{{name}}{'/run' if first == 'schedule' and rest.endswith('/run') else ''}"
 
 

@@ -34,8 +34,8 @@ def node(database):
     [
         ([], ""),
         (["lsit", "dst"], "There is no lsit: the verbs are list,"),
-        (["pause"], "There is no pause: pause takes dst."),
-        (["pause", "usr"], "There is no pause usr: pause takes dst."),
+        (["pause"], "There is no pause: pause takes dst, svc."),
+        (["pause", "usr"], "There is no pause usr: pause takes dst, svc."),
         (["list", "dst", "--lmit", "5"], "Unrecognized arguments: --lmit 5."),
         (["list", "dst", "--limit", "0"], "Argument --limit: '0' must be a whole number from 1 on."),
         (["list", "dst", "--sort", "size"], "Argument --sort: invalid choice"),

@@ -34,11 +34,17 @@ class HeldLease(Lease):
     def __init__(self) -> None:
         super().__init__()
         self.lost = asyncio.Event()
+        self.successor = ""
+
+    async def name_successor(self, node: str) -> None:
+        self.successor = node
 
 
 class Operators:
     def __init__(self) -> None:
         self.statuses: list[dict[str, Any]] = []
+        self.about: dict[str, Any] = {}
+        self.paused: set[str] = set()
         self.retired: list[str] = []
         self.listed: dict[int, str] = {}
         self.links: list[dict[str, Any]] = []
@@ -47,11 +53,26 @@ class Operators:
         self.full = self.deaf = 0
         self.changes: asyncio.Queue[str] = asyncio.Queue()
 
-    async def write_status(self, _node: str, _epoch: int, _role: str, _at: float, _listeners: dict[str, bool], metrics: dict[str, Any]) -> None:
+    async def write_status(
+        self, _node: str, _epoch: int, _role: str, _at: float, _listeners: dict[str, Any], metrics: dict[str, Any], about: dict[str, Any]
+    ) -> None:
         if self.full:
             self.full -= 1
             raise SpaceExhausted("no room, by choice")
         self.statuses.append(metrics)
+        self.about = about
+
+    async def paused_listeners(self) -> set[str]:
+        return set(self.paused)
+
+    async def pause_listener(self, listener: str) -> None:
+        self.paused.add(listener)
+
+    async def resume_listener(self, listener: str) -> None:
+        self.paused.discard(listener)
+
+    async def stands_by(self, node: str) -> bool:
+        return node == "other"
 
     async def write_statistics(self, rows: Sequence[DestinationStatistics]) -> None:
         self.listed |= {row.destination: row.address for row in rows}

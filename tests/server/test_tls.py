@@ -105,7 +105,7 @@ def test_whoever_speaks_no_tls_is_closed_and_counts_no_longer(tell: Story, certi
         await reader.read()
         writer.close()
         await until(lambda: broker.metrics.connections == 0)
-        assert broker.node.listeners == dict.fromkeys(("stomp", "stomp+tls", "amqp", "amqp+tls"), True)
+        assert {name: told["up"] for name, told in broker.node.listeners.items()} == dict.fromkeys(("stomp", "stomp+tls", "amqp", "amqp+tls"), True)
         await broker.node.close("the broker is shutting down")
         await broker.end()
 
@@ -154,7 +154,7 @@ def test_a_node_that_closes_gives_up_handshakes_and_its_port(tell: Story, certif
         await until(lambda: broker.metrics.connections == 1)
         await broker.node.close("the broker is shutting down")
         await until(lambda: broker.metrics.connections == 0)
-        assert broker.node.listeners == dict.fromkeys(("stomp", "stomp+tls", "amqp", "amqp+tls"), False)
+        assert not any(told["up"] for told in broker.node.listeners.values())
         with pytest.raises(OSError, match="refused"):
             silent(broker)
         stranger.close()

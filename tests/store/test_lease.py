@@ -217,3 +217,21 @@ async def test_whoever_asks_by_sql_sees_whether_the_lock_is_held(nodes: Nodes) -
     assert nodes.run("SELECT held FROM surety.lease_held") == [(True,)]
     await lease.release()
     assert nodes.run("SELECT held FROM surety.lease_held") == [(False,)]
+
+
+async def test_a_lease_that_is_handed_over_waits_a_little_for_who_was_named(nodes: Nodes) -> None:
+    holder = await nodes.acquire("a")
+    await holder.name_successor("c")
+    first, named = Beats(), Beats()
+    waiting = asyncio.create_task(nodes.acquire("b", first))
+    await asyncio.wait_for(first.asleep.wait(), PATIENCE)
+    await holder.release()
+    await first.next()
+    assert not waiting.done(), "another was named"
+    taken = await nodes.acquire("c", named)
+    assert taken.epoch == holder.epoch + 1
+    await taken.name_successor("nobody")
+    await taken.release()
+    nodes.run("UPDATE surety.lease SET successor_until = clock_timestamp()")
+    first.wake()
+    assert (await asyncio.wait_for(waiting, PATIENCE)).epoch == taken.epoch + 1, "who was named did not come"

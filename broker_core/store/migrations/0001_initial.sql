@@ -17,6 +17,9 @@ CREATE TABLE surety.lease (
     node text,
     acquired_at timestamptz,
     heartbeat_at timestamptz,
+    -- Whom an operator has told the last holder to hand over to, and until when only that node may acquire.
+    successor text,
+    successor_until timestamptz,
     UNIQUE (shard, epoch)
 ) WITH (fillfactor = 50);
 INSERT INTO surety.lease (shard) VALUES (0);
@@ -508,8 +511,15 @@ CREATE TABLE surety.node_status (
     at timestamptz NOT NULL DEFAULT clock_timestamp(),
     listeners jsonb NOT NULL,
     metrics jsonb NOT NULL,
+    about jsonb NOT NULL DEFAULT '{}',
     PRIMARY KEY (shard, node)
 ) WITH (fillfactor = 50);
+-- Listeners that operators keep closed, whichever node serves.
+CREATE TABLE surety.paused_listener (
+    shard int2,
+    listener text,
+    PRIMARY KEY (shard, listener)
+);
 
 -- Sending from SQL (R17): `SELECT surety.send('/queue/orders', 'text')` in any session is part of its transaction. Everything is checked that can be,
 -- a row is written to `inbox`, and nobody is notified: that would make the caller's commits wait for each other. The node finds it within 50 ms.
