@@ -3,7 +3,7 @@
 from django.contrib.auth.views import LogoutView
 from django.urls import include, path, re_path
 
-from console.pages import accounts, audit, destination_list, destinations, operators, overview, sign_on
+from console.pages import accounts, audit, connections, destination_list, destinations, operations, operators, overview, sign_on, tasks
 from console.pages.login import Login
 from console.probes import health, metrics
 
@@ -26,6 +26,18 @@ urlpatterns = [
     path("operators", operators.listing, name="operators"),
     path("operators/create", operators.create, name="operator_create"),
     re_path(rf"^operators/(?P<verb>{OPERATOR_CHANGES})$", operators.change, name="operator_change"),
+    path("connections", connections.connections, name="connections"),
+    re_path(r"^connections/(?P<number>[0-9]{1,16})$", connections.connection, name="connection"),
+    re_path(r"^connections/(?P<number>[0-9]{1,16})/close$", connections.close, name="connection_close"),
+    path("consumers", connections.consumers, name="consumers"),
+    re_path(r"^consumers/(?P<number>[0-9]{1,16})$", connections.holds, name="holds"),
+    re_path(r"^consumers/(?P<number>[0-9]{1,16})/release$", connections.release, name="release"),
+    path("operations", operations.listing, name="operations"),
+    re_path(r"^operations/(?P<number>[0-9]{1,18})$", operations.one, name="operation"),
+    re_path(r"^operations/(?P<number>[0-9]{1,18})/cancel$", operations.cancel, name="operation_cancel"),
+    path("tasks", tasks.listing, name="tasks"),
+    re_path(r"^tasks/(?P<name>[a-z_]{1,100})$", tasks.change, name="task_change"),
+    re_path(r"^tasks/(?P<name>[a-z_]{1,100})/run$", tasks.run, name="task_run"),
     path("password", operators.own_password, name="own_password"),
     path("audit", audit.listing, name="audit"),
     path("health/live", health.live, name="health_live"),

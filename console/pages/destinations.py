@@ -2,16 +2,13 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
-from django.contrib import messages
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_http_methods
 
 from broker_core import control
 from console.permissions import sight
-from console.quantities import messages as messages_of
 from console.selectors import destinations
 from console.selectors.destinations import Destination
 from console.services import destinations as service
@@ -20,6 +17,7 @@ from console.services.requests import Outcome
 
 from .actor import actor_of
 from .settings_form import SettingsForm
+from .telling import tell
 
 KIND = "queue"
 """Operators make queues; topics come into being by their use."""
@@ -64,7 +62,7 @@ def operate(request: HttpRequest, number: str, verb: str) -> HttpResponse:
             outcome = operation.apply(actor_of(request), destination, request)
         except control.InvalidRequest as error:
             return render(request, "console/confirm.html", {**context, "problem": str(error)}, status=400)
-        _tell(request, destination.address, operation.done, outcome)
+        tell(request, destination.address, operation.done, outcome)
         return redirect("destinations")
     return render(request, "console/confirm.html", context)
 
@@ -81,7 +79,7 @@ def create(request: HttpRequest) -> HttpResponse:
         except control.InvalidRequest as error:
             problem = str(error)
         else:
-            _tell(request, address, "created", outcome)
+            tell(request, address, "created", outcome)
             return redirect("destinations")
     context = {"form": form, "name": name, "problem": problem, "kind": KIND}
     return render(request, "console/create.html", context, status=400 if problem or form.errors else 200)
@@ -100,7 +98,7 @@ def update(request: HttpRequest, number: str) -> HttpResponse:
         except control.InvalidRequest as error:
             problem = str(error)
         else:
-            _tell(request, destination.address, "changed", outcome)
+            tell(request, destination.address, "changed", outcome)
             return redirect("destinations")
     context = {"destination": destination, "form": form, "problem": problem}
     return render(request, "console/update.html", context, status=400 if problem or form.errors else 200)
@@ -111,28 +109,3 @@ def _find(request: HttpRequest, number: int) -> Destination:
     if destination is None:
         raise Http404("There is no such destination; it may have been destroyed meanwhile.")
     return destination
-
-
-def _tell(request: HttpRequest, address: str, done: str, outcome: Outcome) -> None:
-    if outcome.answer is None:
-        messages.warning(
-            request,
-            f"{address}: no node has answered request {outcome.request} yet. It will be applied if one does within "
-            f"{control.DEADLINE_MS // 1000} s of being filed, and not later.",
-        )
-    elif outcome.answer.done:
-        messages.success(request, f"{address} {done}{_particulars(outcome.answer.result)}.")
-        for warning in outcome.answer.result.get("warnings", ()):
-            messages.warning(request, f"{address}: {warning}.")
-    else:
-        told = outcome.answer.result
-        detail = f" ({told['detail']})" if told.get("detail") else ""
-        messages.error(request, f"{address}: {told.get('message', 'the node refused, and did not say why')}{detail}.")
-
-
-def _particulars(result: dict[str, Any]) -> str:
-    parts = [f"{messages_of(result[name])} {word}" for name, word in _COUNTS if isinstance(result.get(name), int) and result[name]]
-    return f": {', '.join(parts)}" if parts else ""
-
-
-_COUNTS = (("purged", "discarded"), ("discarded", "discarded"), ("scheduled", "discarded that were not due yet"), ("outstanding", "kept with consumers"))

@@ -45,10 +45,22 @@ PAGES: tuple[tuple[str, tuple[Page, ...]], ...] = (
         "Messaging",
         (
             Page("destinations", "Destinations", "destinations", "d", METRICS, ("create", "update", "operate")),
+            Page("operations", "Operations", "operations", "w", METRICS, ("operation", "operation_cancel")),
         ),
     ),
-    ("Clients", ()),
-    ("Service", ()),
+    (
+        "Clients",
+        (
+            Page("connections", "Connections", "connections", "c", below=("connection", "connection_close")),
+            Page("consumers", "Consumers", "consumers", "n", below=("holds", "release")),
+        ),
+    ),
+    (
+        "Service",
+        (
+            Page("tasks", "Tasks", "tasks", "k", below=("task_change",)),
+        ),
+    ),
     (
         "Definitions",
         (

@@ -1,0 +1,62 @@
+"""Operations on many messages: how far each is; cancelling one."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from django.views.decorators.http import require_http_methods, require_safe
+
+from console.permissions import may, sight
+from console.selectors import operations
+from console.selectors.operations import Operation
+from console.services import operations as service
+
+from .actor import actor_of
+from .asked import asked
+from .telling import tell
+
+DIGITS_MAX = 18
+TONES = {"waiting": "", "running": "info", "done": "good", "cancelled": "warn", "failed": "bad"}
+
+
+@dataclass(slots=True, frozen=True)
+class Row:
+    it: Operation
+    tone: str
+    may_cancel: bool
+
+
+@require_safe
+def listing(request: HttpRequest) -> HttpResponse:
+    wanted, actor = asked(request, choices={"open": ("", "1")}, texts=()), actor_of(request)
+    after = wanted["after"]
+    before = int(after) if after.isascii() and after.isdigit() and len(after) <= DIGITS_MAX else 0
+    found, following = operations.page(before, open_only=bool(wanted["open"]), within=sight(actor))
+    rows = [Row(it, TONES[it.state], it.ended_at is None and may(actor, service.RIGHTS[it.verb], it.address)) for it in found]
+    return render(request, "console/operations.html", {"asked": wanted, "rows": rows, "following": following})
+
+
+@require_safe
+def one(request: HttpRequest, number: str) -> HttpResponse:
+    actor, it = actor_of(request), _found(request, number)
+    may_cancel = it.ended_at is None and may(actor, service.RIGHTS[it.verb], it.address)
+    conditions = it.arguments.get("filter") or {}
+    return render(request, "console/operation.html", {"row": Row(it, TONES[it.state], may_cancel), "conditions": conditions})
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+def cancel(request: HttpRequest, number: str) -> HttpResponse:
+    it = _found(request, number)
+    if request.method != "POST":
+        return render(request, "console/operation_cancel.html", {"it": it})
+    tell(request, f"Operation {it.number}", "cancelled", service.cancel(actor_of(request), it))
+    return redirect("operation", number=number)
+
+
+def _found(request: HttpRequest, number: str) -> Operation:
+    it = operations.by_number(int(number), sight(actor_of(request)))
+    if it is None:
+        raise Http404("There is no such operation; old ones are forgotten.")
+    return it

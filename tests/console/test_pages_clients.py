@@ -1,0 +1,70 @@
+"""Pages of connections and consumers: who holds what, giving it back, closing."""
+
+import pytest
+from django.test import override_settings
+
+from broker_core.engine import commands as c
+from tests.console.store_node import StoreNode
+
+
+@pytest.fixture
+def node(database):
+    with StoreNode(database) as running:
+        running.does(c.Open(2, "shop", "till"))
+        running.send(b"a", b"b", b"c")
+        running.does(c.Attach(2, 7, "queue/orders", credit=2, replenish=False))
+        yield running
+
+
+def _page(client, path, status=200):
+    response = client.get(path)
+    assert response.status_code == status, response.content
+    return response.content.decode()
+
+
+@override_settings(LOOK_WAIT_SECONDS=0)
+def test_without_a_node_the_page_says_that_it_is_unknown(operator):
+    for path in ("/connections", "/consumers", "/connections/1", "/consumers/7"):
+        assert "only a node knows" in _page(operator, path, 503)
+
+
+def test_who_is_not_there_is_not_there(node, operator):
+    assert "no such consumer" in _page(operator, "/consumers/9", 404)
+    for path in ("/connections/9", "/connections/9/close", "/consumers?destination=99"):
+        _page(operator, path, 404)
+
+
+def test_connections_lead_to_their_consumers_and_to_what_these_hold(node, operator):
+    listed = _page(operator, "/connections")
+    assert "shop" in listed
+    assert "till" in listed
+    shown = _page(operator, "/connections/2")
+    assert "queue/orders" in shown
+    assert 'href="/consumers/7"' in shown
+    held = _page(operator, "/consumers/7")
+    assert held.count("Give back</a>") == 2
+    assert "queue/orders" in _page(operator, f"/consumers?destination={node.number()}")
+    assert "Nobody consumes here" in _page(operator, "/consumers?connection=1")
+
+
+def test_one_message_is_given_back_then_the_rest(node, operator):
+    assert "1</strong> message will be" in _page(operator, "/consumers/7/release?delivery=1")
+    done = operator.post("/consumers/7/release", {"delivery": ["1"]}, follow=True).content.decode()
+    assert "Consumer 7 gives back: 1 message given back, 1 message left" in done
+    assert "It holds nothing" in operator.post("/consumers/7/release", follow=True).content.decode()
+
+
+def test_a_connection_is_closed_with_a_reason_that_its_client_is_told(node, operator):
+    refused = operator.post("/connections/2/close", {"reason": " "})
+    assert refused.status_code == 400
+    assert "reason" in refused.content.decode()
+    assert "Connection 2 closed" in operator.post("/connections/2/close", {"reason": "it hangs"}, follow=True).content.decode()
+    assert node.dismissed == [(2, "closed by an operator: it hangs")]
+
+
+def test_who_may_only_look_is_offered_nothing_and_does_nothing(node, viewer):
+    assert "Close it" not in _page(viewer, "/connections/2")
+    assert "Give" not in _page(viewer, "/consumers/7")
+    assert viewer.post("/connections/2/close", {"reason": "x"}).status_code == 403
+    assert viewer.post("/consumers/7/release").status_code == 403
+    assert node.dismissed == []
