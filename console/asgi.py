@@ -1,12 +1,20 @@
-"""The console as an ASGI application: `console.asgi:application`."""
+"""The console as an ASGI application: `console.asgi:application`. Pages over HTTP, what keeps them up to date over a WebSocket."""
 
 import os
 
+from channels.routing import ProtocolTypeRouter, URLRouter
+from channels.sessions import CookieMiddleware
 from django.conf import settings
 from django.core.asgi import get_asgi_application
+from django.urls import path
 from uvicorn.middleware.proxy_headers import ProxyHeadersMiddleware
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "console.settings")
 
+pages = get_asgi_application()
+
+from console.live.socket import LiveSocket  # noqa: E402  # it needs Django to be set up
+
+_sockets = CookieMiddleware(URLRouter([path("live", LiveSocket.as_asgi())]))
 # The server itself trusts no header (launch/supervisor.py); without a proxy this trusts nobody either, and passes everything on.
-application = ProxyHeadersMiddleware(get_asgi_application(), settings.TRUSTED_PROXIES)
+application = ProxyHeadersMiddleware(ProtocolTypeRouter({"http": pages, "websocket": _sockets}), settings.TRUSTED_PROXIES)

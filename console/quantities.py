@@ -69,6 +69,12 @@ def paused(state: int) -> str:
 
 
 @register.filter
+def destination_state(state: int) -> str:
+    """The same as words."""
+    return STATES.get(state, f"state {state}")
+
+
+@register.filter
 def spaced(name: str) -> str:
     """The name of a setting or right as words."""
     return name.replace("_", " ")

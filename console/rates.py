@@ -1,10 +1,14 @@
 """Messages a second, from successive readings of a counter."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 
 SERIES_MAX = 20_000
 """About 400 octets each: 8 MiB for a page that shows every one of 20,000 destinations."""
+SUMS = -(1 << 40)
+"""Stands for all destinations together; none has the number."""
 GAP_SECONDS_MAX = 15
 """Readings further apart say what was, not what is: the rate is unknown until the next."""
 
@@ -42,6 +46,10 @@ class Rates:
             self._series.clear()
         self._series[destination] = (earlier, latest)
         return _rate(earlier, latest)
+
+    def of_sums(self, sums: Mapping[str, Any] | None) -> Rate | None:
+        """Over all destinations; None: nobody tells their sums."""
+        return None if sums is None else self.observe(SUMS, Reading(sums["at"], sums["accepted_total"], sums["settled_total"]))
 
 
 def _rate(earlier: Reading | None, latest: Reading) -> Rate | None:

@@ -225,16 +225,25 @@ def is_news(record: logging.LogRecord) -> bool:
     return not (getattr(record, "status_code", None) == 503 and record.args == ("Service Unavailable", "/health/ready"))
 
 
+def is_no_page_that_listens(record: logging.LogRecord) -> bool:
+    """False for what uvicorn says of every WebSocket that is opened and closed: three lines for every page that somebody looks at."""
+    return not (record.levelno == logging.INFO and (record.msg in ("connection open", "connection closed") or '"WebSocket ' in str(record.msg)))
+
+
 LOGGING = {
     "version": 1,
     "disable_existing_loggers": False,
     "formatters": {"line": {"format": "{asctime} {levelname} {name}: {message}", "style": "{"}, "json": {"()": "broker_core.logs.JsonLines"}},
-    "filters": {"news": {"()": "django.utils.log.CallbackFilter", "callback": is_news}},
+    "filters": {
+        "news": {"()": "django.utils.log.CallbackFilter", "callback": is_news},
+        "no page that listens": {"()": "django.utils.log.CallbackFilter", "callback": is_no_page_that_listens},
+    },
     "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "json" if BROKER.log_json else "line"}},
     "root": {"handlers": ["stderr"], "level": "INFO"},
     "loggers": {
         "django": {"handlers": ["stderr"], "level": "INFO", "propagate": False},
         "django.request": {"filters": ["news"]},
+        "uvicorn.error": {"filters": ["no page that listens"]},
     },
 }
 if BROKER.log_json:  # the web server's own lines, which it has arranged before Django is there

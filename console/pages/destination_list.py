@@ -2,13 +2,13 @@
 
 from dataclasses import dataclass
 
-from django.apps import apps
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.views.decorators.http import require_safe
 
+from console.live.topics import rate_of
 from console.permissions import MANAGE, NOTHING, PURGE, sight
-from console.rates import Rate, Reading
+from console.rates import Rate
 from console.selectors import destinations
 
 from .actor import actor_of
@@ -22,6 +22,11 @@ class Row:
     may_manage: bool
     may_discard: bool
 
+    @property
+    def live(self) -> str:
+        """Of the keys of its live cells."""
+        return f"destinations/{self.destination.number}"
+
 
 @require_safe
 def listing(request: HttpRequest) -> HttpResponse:
@@ -29,7 +34,7 @@ def listing(request: HttpRequest) -> HttpResponse:
     actor = actor_of(request)
     page = destinations.page(wanted["q"], wanted["sort"], wanted["after"], temporary=bool(wanted["temporary"]), within=sight(actor))
     manage, discard = sight(actor, MANAGE), sight(actor, PURGE)
-    rows = [Row(it, _rate(it), manage.shows(it.address), discard.shows(it.address)) for it in page.destinations]
+    rows = [Row(it, rate_of(it), manage.shows(it.address), discard.shows(it.address)) for it in page.destinations]
     context = {
         "asked": wanted,
         "following": page.after,
@@ -38,10 +43,3 @@ def listing(request: HttpRequest) -> HttpResponse:
         "may_create": manage != NOTHING,
     }
     return render(request, "console/destinations.html", context)
-
-
-def _rate(destination: destinations.Destination) -> Rate | None:
-    if not destination.known:
-        return None
-    reading = Reading(destination.at, destination.accepted_total, destination.settled_total)
-    return apps.get_app_config("console").rates.observe(destination.number, reading)

@@ -2,16 +2,25 @@
 
 from typing import Any
 
+from django.apps import apps
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.views.decorators.http import require_safe
 
+from console.live import texts
 from console.permissions import LOOK, may
-from console.quantities import count, milliseconds, octets
 from console.selectors import health, node, totals
 
 from .actor import actor_of
+
+
+STATS = (
+    ("in", "In /s", ""), ("out", "Out /s", ""), ("depth", "Depth", ""), ("oldest", "Oldest", ""), ("unsettled", "Unsettled", ""), ("dead", "Dead so far", ""),
+    ("size", "Size", ""), ("scheduled", "Scheduled", ""), ("destinations", "Destinations", "destinations"), ("consumers", "Consumers", ""),
+    ("connections", "Connections", ""),
+)  # fmt: skip
+"""Names of cells, in the order of the page: what they are called, and where they lead."""
 
 
 @require_safe
@@ -25,13 +34,6 @@ def overview(request: HttpRequest) -> HttpResponse:
 
 
 def _stats(status: node.NodeStatus) -> list[dict[str, Any]]:
-    sums = totals.totals() or {}
-    return [
-        {"label": "Destinations", "value": count(sums.get("destinations")), "href": reverse("destinations")},
-        {"label": "Depth", "value": count(sums.get("depth"))},
-        {"label": "Size", "value": octets(sums.get("octets"))},
-        {"label": "Unsettled", "value": count(sums.get("unsettled"))},
-        {"label": "Oldest", "value": "none" if sums.get("depth") == 0 else milliseconds(sums.get("oldest_ms"))},
-        {"label": "Consumers", "value": count(sums.get("consumers"))},
-        {"label": "Connections", "value": count(status.connections)},
-    ]
+    sums = totals.totals()
+    cells = texts.of_overview(sums, status, apps.get_app_config("console").rates.of_sums(sums))
+    return [{"label": label, "value": cells[name], "live": f"overview/{name}", "href": reverse(href) if href else ""} for name, label, href in STATS]

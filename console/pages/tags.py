@@ -30,10 +30,12 @@ def may(context: Context, right: str, address: str = "") -> bool:
 
 
 @register.simple_tag(takes_context=True)
-def live_part(context: Context, name: str = "live") -> SafeString:
-    """Attributes of an element that is fetched anew when what it shows has changed: `<div {% live_part %}>`. It may hold no form that somebody fills in."""
-    attributes = 'id="{}" hx-get="{}" hx-trigger="refresh from:body" hx-select="#{}" hx-swap="outerHTML"'
-    return format_html(attributes, name, context["request"].get_full_path(), name)
+def live_part(context: Context, name: str = "live", shape: str = "") -> SafeString:
+    """Attributes of an element that is fetched anew every five seconds; with a `shape`, the key of a live cell, only when that changes, as long as the page is
+    told of it. It may hold no form that somebody fills in."""
+    attributes = 'id="{}" hx-get="{}" hx-trigger="refresh" hx-select="#{}" hx-swap="outerHTML" data-refresh{}'
+    shaped = format_html(' data-shape="{}"', shape) if shape else ""
+    return format_html(attributes, name, context["request"].get_full_path(), name, shaped)
 
 
 @register.simple_tag

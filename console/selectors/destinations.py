@@ -3,6 +3,7 @@
 import base64
 import binascii
 import json
+from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -147,6 +148,25 @@ def by_number(number: int, within: Sight = EVERYTHING) -> Destination | None:
     """None: there is none that `within` shows, or it is destroyed, or was temporary and has ended."""
     found = rows(f"{_SOURCES[number < 0]} WHERE number = %(number)s", {**_SECONDS, "number": number})
     return _destination(found[0]) if found and within.shows(found[0]["address"]) else None
+
+
+def by_numbers(numbers: Collection[int]) -> list[Destination]:
+    """Those that there are, in no order; whoever asks sees to it who may see them. At most two queries."""
+    found = []
+    for temporary in (False, True):
+        if wanted := [number for number in numbers if (number < 0) is temporary]:
+            found += rows(f"{_SOURCES[temporary]} WHERE number = ANY(%(numbers)s)", {**_SECONDS, "numbers": wanted})
+    return [_destination(row) for row in found]
+
+
+def shape() -> tuple[Any, ...]:
+    """Something else whenever a destination comes or goes; a query that reads their definitions once."""
+    [row] = rows(
+        """SELECT (SELECT count(*) FILTER (WHERE destroyed_at IS NULL) FROM surety.destination WHERE shard = 0) AS lasting,
+                  (SELECT max(destination) FROM surety.destination WHERE shard = 0) AS latest,
+                  (SELECT count(*) FROM surety.destination_statistics WHERE shard = 0 AND destination < 0) AS temporary"""
+    )
+    return tuple(row.values())
 
 
 def _destination(row: dict[str, Any]) -> Destination:

@@ -2,12 +2,13 @@
 
 from typing import Any
 
+from .destinations import REPORT_SECONDS_MAX
 from .node import HEARTBEAT_SECONDS_MAX
 from .rows import rows
 
 
 def totals() -> dict[str, Any] | None:
-    """Sums of what the node counts; None: no node is alive. One query.
+    """Sums of what the node counts, and since when they are so (`at`); None: no node is alive. One query.
 
     Gauges are of destinations that exist and rows of the present lease. Totals are of every row, those of destroyed destinations as well,
     or a destruction would look like a counter that began anew.
@@ -35,6 +36,7 @@ def totals() -> dict[str, Any] | None:
                coalesce(sum(waiting) FILTER (WHERE present), 0)::int8 AS waiting,
                greatest(0, (extract(epoch FROM clock_timestamp()) * 1000)::int8
                            - min(oldest_unsettled_at) FILTER (WHERE present AND unsettled > 0)) AS oldest_unsettled_ms,
+               greatest(max(at), clock_timestamp() - make_interval(secs => %(report_seconds_max)s)) AS at,
                coalesce(sum(accepted_total), 0)::int8 AS accepted_total,
                coalesce(sum(settled_total), 0)::int8 AS settled_total,
                coalesce(sum(dead_total), 0)::int8 AS dead_total,
@@ -42,6 +44,6 @@ def totals() -> dict[str, Any] | None:
                coalesce(sum(redelivered_total), 0)::int8 AS redelivered_total
           FROM counted HAVING EXISTS (SELECT FROM holder)
         """,
-        {"heartbeat_seconds_max": HEARTBEAT_SECONDS_MAX},
+        {"heartbeat_seconds_max": HEARTBEAT_SECONDS_MAX, "report_seconds_max": REPORT_SECONDS_MAX},
     )
     return found[0] if found else None

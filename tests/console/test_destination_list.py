@@ -59,8 +59,8 @@ def test_an_empty_destination_has_no_oldest_message(viewer, database):
     facts.well(database)
     facts.destination(database, 1, "queue/orders", depth=0)
     page = viewer.get("/destinations").content.decode()
-    assert 'data-label="Depth">0<' in page
-    assert '<span class="dim">none</span>' in page
+    assert 'data-live="destinations/1/depth">0<' in page
+    assert 'data-live="destinations/1/oldest">none<' in page
 
 
 def test_the_second_look_shows_rates(viewer, database):
@@ -70,8 +70,8 @@ def test_the_second_look_shows_rates(viewer, database):
     with psycopg.connect(database, autocommit=True) as node:
         node.execute("UPDATE surety.destination_statistics SET accepted_total = 300, settled_total = 60, at = at + interval '2 s'")
     page = viewer.get("/destinations").content.decode()
-    assert 'data-label="In /s">100<' in page
-    assert 'data-label="Out /s">5.0<' in page
+    assert 'data-live="destinations/17/in">100<' in page
+    assert 'data-live="destinations/17/out">5.0<' in page
 
 
 def test_destroyed_destinations_are_gone(viewer, database):
@@ -90,7 +90,7 @@ def test_names_are_escaped(viewer, database):
 def test_the_live_part_asks_for_what_the_address_asks_for(viewer, database):
     facts.destination(database, 1, "queue/orders")
     page = viewer.get("/destinations?q=ord&sort=depth").content.decode()
-    assert '<div id="live" hx-get="/destinations?q=ord&amp;sort=depth" hx-trigger="refresh from:body" hx-select="#live"' in page
+    assert '<div id="live" hx-get="/destinations?q=ord&amp;sort=depth" hx-trigger="refresh" hx-select="#live"' in page
 
 
 def test_a_session_that_ended_sends_the_whole_page_to_the_login(stranger):
@@ -214,8 +214,8 @@ def test_a_destination_at_rest_has_a_rate_of_0(viewer, database):
         node.execute("UPDATE surety.destination_statistics SET at = at - interval '10 minutes'")
     viewer.get("/destinations")
     page = viewer.get("/destinations").content.decode()
-    assert 'data-label="In /s">0<' in page
-    assert 'data-label="Out /s">0<' in page
+    assert 'data-live="destinations/18/in">0<' in page
+    assert 'data-live="destinations/18/out">0<' in page
 
 
 @pytest.mark.parametrize(

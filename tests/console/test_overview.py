@@ -12,7 +12,7 @@ def test_it_says_that_no_node_is_alive(viewer, database):
     page = viewer.get("/").content.decode()
     assert "No node is alive." in page
     assert "last heard of 6" in page
-    assert '<dd><span class="unknown"' in page, "sums of what nobody tells are unknown"
+    assert 'data-live="overview/depth"><span class="unknown"' in page, "sums of what nobody tells are unknown"
 
 
 def test_who_sees_some_destinations_only_is_shown_these(database, viewer):

@@ -1,11 +1,100 @@
-// Keeps what changes on the page up to date, and says whether it is: old counters must not pass for new ones.
-const EVERY_MS = 2000;
+// Keeps what changes on the page up to date, and says whether it is: old counters must not pass for new ones. What is told comes over a WebSocket, as
+// a snapshot and then changes; without one the parts that change are fetched again and again.
+const STALE_MS = 3000;
+const POLL_MS = 5000;
+const AGAIN_MS = [500, 1000, 2000, 5000, 10000];
+const LOGGED_OUT = 4401;
+const UNKNOWN = "unknown";
 
 export function live() {
-  const state = document.getElementById("live-state");
-  if (!state || !window.htmx || !document.querySelector("[hx-trigger^=refresh]")) return;
-  const say = (kind, words) => { state.dataset.state = kind; state.textContent = words; };
-  for (const name of ["htmx:sendError", "htmx:responseError", "htmx:timeout"]) document.body.addEventListener(name, () => say("bad", "stale"));
-  document.body.addEventListener("htmx:afterSwap", () => say("good", "live"));
-  setInterval(() => { if (!document.hidden) window.htmx.trigger(document.body, "refresh"); }, EVERY_MS);
+  const shown = document.getElementById("live-state");
+  if (!shown) return;
+  let socket = null, feed = null, version = null, tries = 0, heard = 0, polled = 0, failed = false;
+  const shapes = new Map();
+
+  function say(state, words) {
+    if (shown.dataset.state === state && shown.textContent === words) return;
+    shown.dataset.state = state;
+    shown.textContent = words;
+    document.documentElement.classList.toggle("is-stale", state === "bad");
+  }
+
+  function elements() { return document.querySelectorAll("[data-live], [data-live-state], [data-shape]"); }
+
+  function keys(element) { return [element.dataset.live, element.dataset.liveState, element.dataset.shape].filter(Boolean); }
+
+  function subjects() {
+    const found = new Set();
+    for (const element of elements()) for (const key of keys(element)) found.add(key.slice(0, key.lastIndexOf("/")));
+    return [...found];
+  }
+
+  function watch() {
+    if (socket?.readyState === WebSocket.OPEN) socket.send(JSON.stringify({ watch: subjects(), feed, since: version }));
+  }
+
+  function connect() {
+    if (socket || document.hidden) return;
+    const own = socket = new WebSocket(`${location.protocol === "https:" ? "wss" : "ws"}://${location.host}/live`);
+    own.addEventListener("open", watch);
+    own.addEventListener("message", (event) => { tries = 0; heard = performance.now(); failed = false; told(JSON.parse(event.data)); });
+    own.addEventListener("close", (event) => {
+      if (socket === own) socket = null;
+      if (event.code === LOGGED_OUT) { location.reload(); return; }
+      setTimeout(connect, AGAIN_MS[Math.min(tries++, AGAIN_MS.length - 1)]);
+    });
+  }
+
+  function told(message) {
+    if (message.feed !== feed) shapes.clear();
+    feed = message.feed;
+    version = message.version;
+    if (!message.full && Object.keys(message.cells).length === 0) return;
+    for (const element of elements()) {
+      const { live: text, liveState: state, shape } = element.dataset;
+      if (text && (text in message.cells || message.full)) write(element, message.cells[text] ?? null, message.full);
+      if (state && state in message.cells) element.dataset.state = message.cells[state] ?? "";
+      if (shape && shape in message.cells) {
+        const before = shapes.get(shape);
+        shapes.set(shape, message.cells[shape]);
+        if (before !== undefined && before !== message.cells[shape]) refresh(element);
+      }
+    }
+  }
+
+  function write(element, text, quietly) {
+    const words = text ?? UNKNOWN;
+    if (element.textContent === words) return;
+    element.textContent = words;
+    element.classList.toggle("unknown", text === null);
+    if (quietly) return;
+    element.classList.remove("changed");
+    void element.offsetWidth;
+    element.classList.add("changed");
+  }
+
+  function refresh(element) { if (window.htmx) window.htmx.trigger(element, "refresh"); }
+
+  function isFresh() { return heard > 0 && performance.now() - heard < STALE_MS; }
+
+  function tick() {
+    if (document.hidden) return;
+    const now = performance.now();
+    const parts = [...document.querySelectorAll("[data-refresh]")];
+    const fresh = isFresh();
+    if (now - polled >= POLL_MS) {
+      polled = now;
+      for (const part of parts) if (!fresh || !part.dataset.shape) refresh(part);
+    }
+    if (fresh) say("good", "live");
+    else if (failed || (!parts.length && heard > 0)) say("bad", "stale");
+    else if (parts.length) say("warn", "every 5 s");
+    else if (performance.now() > STALE_MS) say("warn", "shown once");
+  }
+
+  for (const name of ["htmx:sendError", "htmx:responseError", "htmx:timeout"]) document.body.addEventListener(name, () => { failed = true; });
+  document.body.addEventListener("htmx:afterSwap", () => { failed = false; version = null; watch(); });
+  document.addEventListener("visibilitychange", () => { if (!document.hidden) { connect(); polled = 0; tick(); } });
+  setInterval(tick, 500);
+  connect();
 }

@@ -1,0 +1,62 @@
+"""Reads once a second what pages watch, while somebody watches, and wakes those who tell them. One a process."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import secrets
+from collections.abc import Awaitable, Callable, Collection, Mapping
+
+from django.db import DatabaseError
+
+from .board import Board, Subject, Told
+
+log = logging.getLogger("surety.live")
+
+EVERY_SECONDS = 1.0
+Read = Callable[[Collection[Subject]], Awaitable[Mapping[Subject, Told]]]
+
+
+class Feed:
+    """`read` is called with everything that is watched. While it fails nobody is told anything, so that pages say that they are stale."""
+
+    def __init__(self, read: Read, every_seconds: float = EVERY_SECONDS) -> None:
+        self.name = secrets.token_hex(6)
+        """Versions of another feed, such as that of an earlier process, mean nothing here."""
+        self.board = Board()
+        self._read, self._every = read, every_seconds
+        self._watched: dict[object, frozenset[Subject]] = {}
+        self._turned = asyncio.Event()
+        self._task: asyncio.Task[None] | None = None
+
+    @property
+    def watchers(self) -> int:
+        return len(self._watched)
+
+    def watch(self, watcher: object, subjects: frozenset[Subject]) -> None:
+        """From the next reading on, instead of what it watched before."""
+        self._watched[watcher] = subjects
+        if self._task is None or self._task.done():
+            self._task = asyncio.create_task(self._run(), name="live feed")
+
+    def forget(self, watcher: object) -> None:
+        self._watched.pop(watcher, None)
+
+    async def turned(self) -> None:
+        """Returns after the next reading."""
+        await self._turned.wait()
+
+    async def _run(self) -> None:
+        while self._watched:
+            await self._turn()
+            await asyncio.sleep(self._every)
+
+    async def _turn(self) -> None:
+        subjects = frozenset().union(*self._watched.values())
+        try:
+            self.board.put(await self._read(subjects))
+        except DatabaseError as error:
+            log.warning("What pages show is not read: %s", str(error).strip().partition("\n")[0])
+            return
+        turned, self._turned = self._turned, asyncio.Event()
+        turned.set()

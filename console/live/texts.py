@@ -1,0 +1,58 @@
+"""The words of what changes on pages, for the page as it is sent and for what it is told later, so that both say the same."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from console.quantities import STATES, UNKNOWN, count, milliseconds, octets, rate
+from console.rates import Rate
+from console.selectors.destinations import Destination
+from console.selectors.node import NodeStatus
+
+
+def of_service(status: NodeStatus) -> dict[str, str | None]:
+    """`state`: good, warn or bad, which is no text but a colour."""
+    state = "bad" if not status.alive else "good" if status.reporting else "warn"
+    return {"state": state, "node": status.holder if status.alive and status.holder else "no node"}
+
+
+def of_destination(it: Destination, at: Rate | None) -> dict[str, str | None]:
+    told = {
+        "depth": count(it.depth),
+        "scheduled": f"+{count(it.scheduled)}" if it.scheduled else "",
+        "unsettled": count(it.unsettled),
+        "consumers": count(it.consumers),
+        "in": rate(at.accepted if at else None),
+        "out": rate(at.settled if at else None),
+        "oldest": "none" if it.depth == 0 else milliseconds(it.oldest_ms),
+        "size": octets(it.octets),
+        "dead": count(it.dead_total),
+        "expired": count(it.expired_total),
+        "redelivered": count(it.redelivered_total),
+        "state": STATES.get(it.state, f"state {it.state}"),
+        "tone": "running" if it.state == 0 else "paused",
+    }
+    return plain(told)
+
+
+def of_overview(sums: dict[str, Any] | None, status: NodeStatus, at: Rate | None) -> dict[str, str | None]:
+    sums = sums or {}
+    told = {
+        "destinations": count(sums.get("destinations")),
+        "depth": count(sums.get("depth")),
+        "size": octets(sums.get("octets")),
+        "unsettled": count(sums.get("unsettled")),
+        "scheduled": count(sums.get("scheduled")),
+        "oldest": "none" if sums.get("depth") == 0 else milliseconds(sums.get("oldest_ms")),
+        "consumers": count(sums.get("consumers")),
+        "connections": count(status.connections),
+        "in": rate(at.accepted if at else None),
+        "out": rate(at.settled if at else None),
+        "dead": count(sums.get("dead_total")),
+    }
+    return plain(told)
+
+
+def plain(told: dict[str, str]) -> dict[str, str | None]:
+    """Unknown is None, which the page shows in its own way."""
+    return {name: None if value == UNKNOWN else value for name, value in told.items()}

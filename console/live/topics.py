@@ -1,0 +1,93 @@
+"""What can be watched: each topic with who may, and how all that is watched of it is read at once, by selectors only. Reading costs the node nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from dataclasses import dataclass
+from hashlib import blake2b
+
+from django.apps import apps
+
+from console.permissions import LOOK, METRICS
+from console.rates import Rate, Reading
+from console.selectors import destinations, health, node, totals
+from console.selectors.destinations import Destination
+
+from . import texts
+from .board import Subject, Told
+
+THING_CHARACTERS_MAX = 32
+
+
+@dataclass(slots=True, frozen=True)
+class Topic:
+    read: Callable[[Collection[str]], dict[str, Told]]
+    """Of the things that are watched. What is told without cells, or not told, is unknown."""
+    right: str
+    """LOOK, or a verb that is asked for by destination; empty: everybody who is logged in."""
+    is_thing: Callable[[str], bool] = lambda thing: thing == ""
+
+
+def is_number(thing: str) -> bool:
+    digits = thing.removeprefix("-")
+    return digits.isascii() and digits.isdigit() and len(digits) <= 9
+
+
+def rate_of(it: Destination) -> Rate | None:
+    """By what this process has read of it before."""
+    if not it.known:
+        return None
+    return apps.get_app_config("console").rates.observe(it.number, Reading(it.at, it.accepted_total, it.settled_total))
+
+
+def _service(_: Collection[str]) -> dict[str, Told]:
+    return {"": Told("", texts.of_service(node.node_status()))}
+
+
+def _overview(_: Collection[str]) -> dict[str, Told]:
+    status = node.node_status()
+    sums = totals.totals()
+    cells = texts.of_overview(sums, status, apps.get_app_config("console").rates.of_sums(sums))
+    return {"": Told("", {**cells, "shape": _digest(sorted(health.problems(status).items()), [standby.node for standby in status.standbys])})}
+
+
+def _destinations(things: Collection[str]) -> dict[str, Told]:
+    return {str(it.number): Told(it.address, texts.of_destination(it, rate_of(it))) for it in destinations.by_numbers([int(thing) for thing in things])}
+
+
+def _shape(_: Collection[str]) -> dict[str, Told]:
+    return {"": Told("", {"destinations": _digest(destinations.shape())})}
+
+
+def _digest(*values: object) -> str:
+    """Says that something differs, and not what."""
+    return blake2b(repr(values).encode(), digest_size=6).hexdigest()
+
+
+TOPICS = {
+    "service": Topic(_service, ""),
+    "overview": Topic(_overview, LOOK),
+    "destinations": Topic(_destinations, METRICS, is_number),
+    "shape": Topic(_shape, ""),
+}
+"""By name. A page that shows something else which changes adds a line."""
+
+
+def subject_of(text: object) -> Subject | None:
+    """From what a browser sent: `overview`, `destinations/17`; None: nothing that can be watched."""
+    if not isinstance(text, str):
+        return None
+    name, _, thing = text.partition("/")
+    topic = TOPICS.get(name)
+    return (name, thing) if topic is not None and len(thing) <= THING_CHARACTERS_MAX and topic.is_thing(thing) else None
+
+
+def read(subjects: Collection[Subject]) -> dict[Subject, Told]:
+    """All of them, each topic once."""
+    found: dict[Subject, Told] = {}
+    for name, topic in TOPICS.items():
+        things = [thing for watched, thing in subjects if watched == name]
+        if things:
+            told = topic.read(things)
+            found.update({(name, thing): told.get(thing, Told("", {})) for thing in things})
+    return found

@@ -1,0 +1,195 @@
+"""The WebSocket that keeps pages up to date: to whom it speaks, of what, and that it says what the pages say."""
+
+import asyncio
+import json
+import re
+
+import psycopg
+import pytest
+from asgiref.sync import sync_to_async
+from asgiref.testing import ApplicationCommunicator
+from django.conf import settings
+from django.contrib.auth.models import User
+
+from console.live import person, socket
+from console.live.feed import Feed
+from console.live.topics import subject_of
+from console.models import Grant, OperatorRole
+from console.permissions import RESTRICTED
+from tests.console import facts
+
+COUNTERS = {"depth": 12_345, "octets": 5_000_000, "consumers": 3, "unsettled": 7, "accepted": 20_000, "settled": 7_655, "oldest_at": 1}
+WATCHED = ["service", "overview", "destinations/1", "destinations/2", "shape"]
+
+
+@pytest.fixture
+def told(database, monkeypatch):
+    facts.well(database)
+    facts.destination(database, 1, "queue/orders", **COUNTERS)
+    facts.destination(database, 2, "queue/secret", depth=2)
+    monkeypatch.setattr(socket, "feed", Feed(socket.feed._read, every_seconds=0.05))
+    return database
+
+
+class Page(ApplicationCommunicator):
+    """A WebSocket as a browser has it. (That of channels.testing wants a server of its own.)"""
+
+    async def connect(self):
+        """False: it was refused."""
+        await self.send_input({"type": "websocket.connect"})
+        return (await self.receive_output(5))["type"] == "websocket.accept"
+
+    async def say(self, text):
+        await self.send_input({"type": "websocket.receive", "text": text})
+
+    async def hear(self):
+        message = await self.receive_output(5)
+        return json.loads(message["text"])
+
+    async def disconnect(self):
+        await self.send_input({"type": "websocket.disconnect", "code": 1000})
+        await self.wait(5)
+
+
+def opened(client, *, origin="http://localhost", host="localhost"):
+    from console.asgi import application
+
+    cookie = f"{settings.SESSION_COOKIE_NAME}={client.cookies[settings.SESSION_COOKIE_NAME].value}" if client.cookies else ""
+    headers = [(b"host", host.encode()), (b"origin", origin.encode()), (b"cookie", cookie.encode())]
+    return Page(application, {"type": "websocket", "path": "/live", "headers": headers, "query_string": b"", "client": ("127.0.0.1", 1)})
+
+
+async def watching(client, watch=WATCHED, **asked):
+    page = opened(client)
+    assert await page.connect()
+    await page.say(json.dumps({"watch": watch, **asked}))
+    return page, await page.hear()
+
+
+async def closing_code(page):
+    message = await page.receive_output(5)
+    assert message["type"] == "websocket.close"
+    return message["code"]
+
+
+# -- to whom it does not speak --------------------------------------------------------------------------------------------------------
+async def test_a_stranger_is_sent_to_the_login(told, stranger):
+    page = opened(stranger)
+    assert await page.connect()
+    assert await closing_code(page) == socket.LOGGED_OUT
+
+
+@pytest.mark.parametrize(
+    ("origin", "host"),
+    [("http://evil.example", "localhost"), ("", "localhost"), ("null", "localhost"), ("http://evil.example", "evil.example"), ("ftp://localhost", "localhost")],
+)
+async def test_a_page_of_another_origin_is_refused(origin, host, told, viewer):
+    assert not await opened(viewer, origin=origin, host=host).connect()
+
+
+@pytest.mark.parametrize(
+    "text", ["", "{", "[]", '{"watch": "overview"}', '{"watch": ["nothing"]}', '{"watch": [1]}', '{"watch": [], "since": "x"}',
+             '{"watch": ["destinations/1; DROP"]}', json.dumps({"watch": ["overview"] * 501}), "[" * 30_000, " " * 70_000],
+)  # fmt: skip
+async def test_what_no_page_says_ends_it(text, told, viewer):
+    page = opened(viewer)
+    await page.connect()
+    await page.say(text)
+    assert await closing_code(page) == socket.WRONG
+
+
+async def test_a_session_that_ends_elsewhere_ends_it(told, viewer, monkeypatch):
+    monkeypatch.setattr(socket, "CHECKED_SECONDS", 0)
+    page, _ = await watching(viewer)
+    await sync_to_async(viewer.logout)()
+    for _ in range(100):
+        message = await page.receive_output(5)
+        if message["type"] == "websocket.close":
+            break
+    assert message["code"] == socket.LOGGED_OUT
+
+
+# -- what it says ---------------------------------------------------------------------------------------------------------------------
+async def test_it_says_what_the_pages_say(told, viewer):
+    """Every live cell of the pages, in the same words; a page that asks for what nobody tells would stay as it was."""
+    page, snapshot = await watching(viewer)
+    assert snapshot["full"]
+    await page.disconnect()
+    found = 0
+    for path in ("/", "/destinations"):
+        text = (await sync_to_async(viewer.get)(path)).content.decode()
+        for key, shown in re.findall(r'data-live="([^"]+)"[^>]*>((?:<span class="unknown"[^>]*>)?[^<]*)<', text):
+            expected = None if "unknown" in shown else shown.strip()
+            assert snapshot["cells"][key] == expected or "/in" in key or "/out" in key, key
+            found += 1
+        for key in re.findall(r'data-(?:shape|live-state)="([^"]+)"', text):
+            assert snapshot["cells"][key]
+    assert found > 25
+
+
+async def test_changes_follow_and_a_lost_connection_goes_on_where_it_was(told, viewer):
+    page, _ = await watching(viewer)
+    await page.disconnect()
+    page, _ = await watching(viewer, ["destinations/1"])
+    with psycopg.connect(told, autocommit=True) as node:
+        node.execute("UPDATE surety.destination_statistics SET depth = 5 WHERE destination = 1")
+    cells = {}
+    for _ in range(50):
+        message = await page.hear()
+        cells |= message["cells"]
+        if cells.get("destinations/1/depth") == "5":
+            break
+    assert cells["destinations/1/depth"] == "5"
+    assert not message["full"]
+    other, resumed = await watching(viewer, ["destinations/1"], feed=message["feed"], since=message["version"])
+    assert (resumed["full"], "destinations/1/depth" in resumed["cells"]) == (False, False)
+    stranger, anew = await watching(viewer, ["destinations/1"], feed="another process", since=message["version"])
+    assert anew["full"]
+    for each in (page, other, stranger):
+        await each.disconnect()
+    assert socket.feed.watchers == 0
+
+
+async def test_who_sees_some_destinations_is_told_of_these(told, viewer):
+    def restrict():
+        vera = User.objects.get(username="vera")
+        OperatorRole.objects.create(user=vera, role=RESTRICTED)
+        Grant.objects.create(user=vera, pattern="queue/orders", verbs=["metrics"])
+
+    await sync_to_async(restrict)()
+    page, snapshot = await watching(viewer)
+    await page.disconnect()
+    assert snapshot["cells"]["destinations/1/depth"] == "12,345"
+    assert not [key for key in snapshot["cells"] if key.startswith(("destinations/2", "overview"))]
+
+
+async def test_nothing_is_read_when_nobody_listens():
+    asked = []
+
+    async def read(subjects):
+        asked.append(subjects)
+        return {}
+
+    feed = Feed(read, every_seconds=0.01)
+    feed.watch("a page", frozenset([("overview", "")]))
+    await asyncio.sleep(0.05)
+    feed.forget("a page")
+    await asyncio.sleep(0.03)
+    count = len(asked)
+    await asyncio.sleep(0.05)
+    assert count == len(asked) > 1
+
+
+def test_what_is_watched_has_a_known_form():
+    assert subject_of("destinations/-5") == ("destinations", "-5")
+    assert [subject_of(text) for text in ("destinations", "destinations/", "destinations/1/2", "overview/1", "destinations/٣", None)] == [None] * 6
+
+
+def test_behind_a_proxy_the_origin_is_one_of_https(settings_of_https):
+    assert person.is_ours({b"host": b"localhost", b"origin": b"https://localhost"})
+    assert not person.is_ours({b"host": b"localhost", b"origin": b"http://localhost"})
+
+
+@pytest.fixture
+def settings_of_https(monkeypatch):
+    monkeypatch.setattr(settings, "HTTPS", True)
