@@ -2,11 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import pytest
+
+from tests.support.service import Service
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--nothing-skipped", action="store_true", help="a test that would be skipped fails")
+
+
+@pytest.fixture(scope="session")
+def service() -> Iterator[Service]:
+    """A whole service that tests share: no test may kill, stop or fill it."""
+    with Service() as running:
+        yield running
 
 
 @pytest.hookimpl(wrapper=True)

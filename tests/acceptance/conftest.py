@@ -26,13 +26,6 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 @pytest.fixture(scope="package")
-def service() -> Iterator[Service]:
-    """A service that tests share: no test may kill, stop or fill it."""
-    with Service() as running:
-        yield running
-
-
-@pytest.fixture(scope="package")
 def home() -> Iterator[Service]:
     with Service() as running:
         yield running

@@ -1,0 +1,101 @@
+"""Every page that the navigation offers: whole, silent, legible in both themes, no wider than a telephone, and of nobody else's making."""
+
+from __future__ import annotations
+
+from urllib.parse import urlsplit
+
+import pytest
+
+from broker_core.client import Queue
+from tests.acceptance.python_client import factory, fill
+from tests.browser.watched import NARROW, THEMES
+
+
+@pytest.fixture(scope="module", autouse=True)
+def traffic(service):
+    """Something of everything that pages show."""
+    with factory(service).create_connection() as connection:
+        fill(connection, Queue("browser.orders"), "a", "b", "c")
+        with connection.create_session() as session:
+            session.create_consumer(Queue("browser.orders"))
+            yield
+
+
+def offered(page):
+    """Addresses in the navigation."""
+    return [urlsplit(link).path for link in page.eval_on_selector_all("#nav a[data-key]", "links => links.map(link => link.href)")]
+
+
+def test_every_page_is_legible_in_both_themes_and_says_nothing_wrong(page_as):
+    watched = page_as()
+    paths = offered(watched.open("/"))
+    assert len(paths) >= 6
+    found = []
+    for path in [*paths, "/destinations/create", "/password"]:
+        page = watched.open(path)
+        assert page.title().endswith("Surety"), path
+        found += [each for theme in THEMES for each in watched.axe(theme)]
+    assert found == []
+    page.evaluate("document.querySelector('main').append(document.createElement('img'))")
+    assert "image-alt" in watched.axe("light")[0], "what is wrong is found"
+
+
+def test_every_page_fits_a_telephone_and_is_reached_from_its_menu(page_as):
+    watched = page_as(size=NARROW)
+    page = watched.open("/")
+    assert not page.is_visible("#nav")
+    wide = {}
+    for path in offered(page):
+        watched.open(path)
+        if watched.width_beyond() > 0:
+            wide[path] = watched.width_beyond()
+    page.click(".menu")
+    page.click('#nav a[data-key="d"]')
+    page.wait_for_url("**/destinations")
+    assert wide == {}
+
+
+def test_a_viewer_is_offered_what_he_may(page_as):
+    watched = page_as("viewer")
+    paths = offered(watched.open("/destinations"))
+    assert "/operators" not in paths
+    assert not watched.page.is_visible("text=New queue")
+    for path in paths:
+        assert watched.page.request.get(watched.base + path).status == 200, path
+
+
+def test_keys_lead_to_pages_to_the_search_and_to_their_help(page_as):
+    page = page_as().open("/")
+    page.wait_for_selector("#live-state[data-state=good]")
+    page.keyboard.press("?")
+    assert page.is_visible("#keys >> text=Destinations")
+    page.keyboard.press("Escape")
+    page.keyboard.press("g")
+    page.keyboard.press("d")
+    page.wait_for_url("**/destinations")
+    page.keyboard.press("/")
+    page.keyboard.type("browser.ord")
+    page.keyboard.press("Enter")
+    page.wait_for_url("**/destinations?q=browser.ord")
+    assert page.is_visible("text=queue/browser.orders")
+
+
+def test_a_theme_is_kept(page_as):
+    page = page_as().open("/")
+    page.click(".drop summary")
+    page.click("button[data-choose-theme=dark]")
+    dark = page.evaluate("getComputedStyle(document.body).backgroundColor")
+    page.reload()
+    assert page.get_attribute("html", "data-theme") == "dark"
+    assert page.evaluate("getComputedStyle(document.body).backgroundColor") == dark
+
+
+def test_what_arrives_is_shown_within_seconds_without_being_asked_for(page_as, service):
+    page = page_as().open("/destinations?q=browser.live")
+    assert page.is_visible("text=No destination")
+    page.wait_for_selector("#live-state[data-state=good]")
+    with factory(service).create_connection() as connection:
+        fill(connection, Queue("browser.live"), "a")
+        page.wait_for_selector("text=queue/browser.live")
+        fill(connection, Queue("browser.live"), "b", "c")
+    page.wait_for_selector('[data-live$="/depth"]:text-is("3")')
