@@ -3,12 +3,13 @@
 from django.contrib.auth.views import LogoutView
 from django.urls import include, path, re_path
 
-from console.pages import accounts, audit, connections, destination_list, destinations, operations, operators, overview, sign_on, tasks
+from console.pages import accounts, audit, connections, destination_list, destinations, named, operations, operators, overview, sign_on, tasks
 from console.pages.login import Login
+from console.pages.named_kinds import KINDS
 from console.probes import health, metrics
 
 OPERATIONS, CHANGES = "|".join(destinations.OPERATIONS), "|".join(accounts.CHANGES)
-OPERATOR_CHANGES = "|".join(operators.OPERATOR_CHANGES)
+OPERATOR_CHANGES, NAMED = "|".join(operators.OPERATOR_CHANGES), "|".join(KINDS)
 
 urlpatterns = [
     path("", overview.overview, name="overview"),
@@ -38,6 +39,10 @@ urlpatterns = [
     path("tasks", tasks.listing, name="tasks"),
     re_path(r"^tasks/(?P<name>[a-z_]{1,100})$", tasks.change, name="task_change"),
     re_path(r"^tasks/(?P<name>[a-z_]{1,100})/run$", tasks.run, name="task_run"),
+    *(path(plural, named.listing, {"plural": plural}, name=plural) for plural in KINDS),
+    re_path(rf"^(?P<plural>{NAMED})/new$", named.create, name="named_create"),
+    re_path(rf"^(?P<plural>{NAMED})/change$", named.change, name="named_change"),
+    re_path(rf"^(?P<plural>{NAMED})/delete$", named.delete, name="named_delete"),
     path("password", operators.own_password, name="own_password"),
     path("audit", audit.listing, name="audit"),
     path("health/live", health.live, name="health_live"),

@@ -65,6 +65,10 @@ PAGES: tuple[tuple[str, tuple[Page, ...]], ...] = (
         "Definitions",
         (
             Page("accounts", "Accounts", "accounts", "a", below=("account_change",)),
+            Page("policies", "Settings by name", "settings", "i"),
+            Page("aliases", "Aliases", "objects", "v"),
+            Page("objects", "Objects", "objects", "j"),
+            Page("links", "Links", "connections", "f"),
         ),
     ),
     (

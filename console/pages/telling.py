@@ -34,9 +34,7 @@ def tell(request: HttpRequest, what: str, done: str, outcome: Outcome) -> None:
         for warning in outcome.answer.result.get("warnings", ()):
             messages.warning(request, f"{what}: {warning}.")
     else:
-        told = outcome.answer.result
-        detail = f" ({told['detail']})" if told.get("detail") else ""
-        messages.error(request, f"{what}: {told.get('message', 'the node refused, and did not say why')}{detail}.")
+        messages.error(request, f"{what}: {outcome.refused}")
 
 
 def _particulars(result: dict[str, Any]) -> str:

@@ -10,10 +10,11 @@ PRODUCERS |= {"default_reliability": "none", "maximum_reliability": "assured", "
 LIMITS = {"max_messages": -1, "max_octets": -1, "max_message_octets": -1, "limit_behavior": "FLOW_CONTROL", **PRODUCERS}
 DELAYS = {"redelivery_delay_ms": 0, "redelivery_multiplier": 2, "redelivery_delay_max_ms": 0, "duplicate_window_ms": 0, **LIMITS}
 OPEN = {"login", "sign_on", "sign_on_back", "health_live", "health_ready", "metrics"}
-LOOKS = ["overview", "destinations", "accounts", "audit", "operations", "tasks"]
+LOOKS = ["overview", "destinations", "accounts", "audit", "operations", "tasks", "policies", "aliases", "objects", "links"]
 ELSEWHERE = {
     "connections", "connection", "connection_close", "consumers", "holds", "release",  # test_pages_clients.py
     "operation", "operation_cancel", "task_change", "task_run",  # test_pages_service.py
+    "named_create", "named_change", "named_delete",  # test_pages_named.py
 }  # fmt: skip
 """These are about what only a node knows, or about rows of their own: each has its test of who may what."""
 ACTS = [
