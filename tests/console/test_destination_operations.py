@@ -155,7 +155,7 @@ def test_a_pause_has_a_direction(direction, state, words, operator, node, databa
     number = _number(database, "queue/orders")
     page = operator.post(reverse("operate", args=[number, "pause"]), {"direction": direction}, follow=True).content.decode()
     assert facts.rows(database, f"SELECT state FROM surety.destination WHERE destination = {number}") == [(state,)]
-    assert f'<span class="badge paused">{words}</span>' in page
+    assert f">{words}</span>" in page
     operator.post(reverse("operate", args=[number, "resume"]))
     assert facts.rows(database, f"SELECT state FROM surety.destination WHERE destination = {number}") == [(0,)]
 
