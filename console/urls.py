@@ -5,6 +5,7 @@ from django.urls import include, path, re_path
 
 from console.pages import accounts, audit, connections, destination_list, destinations, named, operations, operators, overview, sign_on, tasks
 from console.pages.login import Login
+from console.pages.message_addresses import ADDRESSES
 from console.pages.named_kinds import KINDS
 from console.probes import health, metrics
 
@@ -21,6 +22,7 @@ urlpatterns = [
     path("destinations/create", destinations.create, name="create"),
     re_path(r"^destinations/(?P<number>-?[0-9]{1,10})/update$", destinations.update, name="update"),
     re_path(rf"^destinations/(?P<number>-?[0-9]{{1,10}})/(?P<verb>{OPERATIONS})$", destinations.operate, name="operate"),
+    *ADDRESSES,
     path("accounts", accounts.listing, name="accounts"),
     path("accounts/create", accounts.create, name="account_create"),
     re_path(rf"^accounts/(?P<verb>{CHANGES})$", accounts.change, name="account_change"),

@@ -20,6 +20,7 @@ from console.services.audit import record
 from . import message_bodies, message_shapes
 from .destinations import OfDestination
 from .documented import LIMIT, says
+from .message_lines import read_lines
 from .message_shapes import page_of_messages, whole_message
 from .parsing import Lines
 from .problems import Problem
@@ -190,39 +191,8 @@ class Import(OfMessages):
     @idempotent
     def post(self, request: Request, number: str) -> Response:
         it = self.found(number)
-        sent = sending.send_all(self.actor, it.address, _read_lines(request.data))
+        sent = sending.send_all(self.actor, it.address, read_lines(request.data))
         return Response({"sent": sent}, 201, headers={"Location": f"/api/v1/destinations/{it.number}/messages"})
-
-
-TOLD = frozenset(("key", "message_id", "accepted_at", "added", "left_out"))
-"""Members of an exported line that nobody can send."""
-
-
-def _read_lines(lines: list[str]) -> list[tuple[int, sending.Outgoing]]:
-    """Raises InvalidLines."""
-    read, errors = [], []
-    for number, line in enumerate(lines, 1):
-        if not line.strip():
-            continue
-        try:
-            value = json.loads(line)
-            if not isinstance(value, dict):
-                raise ValueError("a line is an object of JSON")  # noqa: TRY004 - as what else is wrong with it
-            given = message_bodies.MessageBody(data={name: each for name, each in value.items() if name not in TOLD})
-            if "left_out" in value:
-                raise ValueError("it was exported without its body")
-            if given.is_valid():
-                read.append((number, message_bodies.outgoing_of(dict(given.validated_data))))
-                continue
-            field, wrong = next(iter(given.errors.items()))
-            errors.append((number, f"{field}: {wrong[0] if isinstance(wrong, list) else wrong}"))
-        except (ValueError, RecursionError) as error:
-            errors.append((number, str(error) if "JSON" not in type(error).__name__ else "it is no JSON"))
-        if len(errors) >= sending.ERRORS_MAX:
-            break
-    if errors:
-        raise sending.InvalidLines(errors)
-    return read
 
 
 class DeadGroups(OfMessages):

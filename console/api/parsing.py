@@ -28,7 +28,7 @@ class JSONBody(BaseParser):
             value = json.loads(body.decode(), parse_constant=_no_number)
         except (ValueError, RecursionError) as error:
             raise ParseError(f"The body is not JSON: {type(error).__name__}.") from error
-        _check_texts(value)
+        check_texts(value)
         return value
 
 
@@ -67,7 +67,7 @@ class Lines(BaseParser):
             raise ParseError("The body is not UTF-8.") from error
         if len(lines) > LINES_MAX + 1:
             raise Problem("too-large", f"The body may have {LINES_MAX} lines: send them in several calls.")
-        _check_texts(lines)
+        check_texts(lines)
         return lines
 
 
@@ -75,7 +75,7 @@ def _no_number(text: str) -> NoReturn:
     raise ValueError(text)
 
 
-def _check_texts(value: Any) -> None:
+def check_texts(value: Any) -> None:
     """NUL and halves of surrogate pairs can be written in JSON, and kept nowhere."""
     waiting = [value]
     while waiting:

@@ -11,7 +11,7 @@ from typing import Any
 from django.http import HttpRequest
 from django.utils.functional import SimpleLazyObject
 
-from console.permissions import LOOK, MANAGE_OPERATOR, METRICS, NOTHING, VERBS, may, sight
+from console.permissions import BROWSE_HEADERS, LOOK, MANAGE_OPERATOR, METRICS, NOTHING, VERBS, may, sight
 from console.selectors import node
 from console.services.audit import Actor
 
@@ -45,6 +45,7 @@ PAGES: tuple[tuple[str, tuple[Page, ...]], ...] = (
         "Messaging",
         (
             Page("destinations", "Destinations", "destinations", "d", METRICS, ("create", "update", "operate")),
+            Page("messages", "Messages", "messages", "m", BROWSE_HEADERS, ("messages_of", "message", "message_send", "message_import", "message_act")),
             Page("operations", "Operations", "operations", "w", METRICS, ("operation", "operation_cancel")),
         ),
     ),
@@ -79,7 +80,7 @@ PAGES: tuple[tuple[str, tuple[Page, ...]], ...] = (
         ),
     ),
 )  # fmt: skip
-"""By groups, in their order. Keys that are meant for pages to come: m messages, x dead messages, s scheduled, b subscriptions, t transactions,
+"""By groups, in their order. Keys that are meant for pages to come: x dead messages, s scheduled, b subscriptions, t transactions,
 c connections, n consumers, w operations, k tasks, h nodes, l alerts, r reports, e access rules, j objects, y definitions, i settings."""
 
 

@@ -9,12 +9,13 @@ from django.shortcuts import redirect, render
 from django.views.decorators.http import require_http_methods, require_safe
 
 from console.permissions import may, sight
-from console.selectors import operations
+from console.selectors import destinations, operations
 from console.selectors.operations import Operation
 from console.services import operations as service
 
 from .actor import actor_of
 from .asked import asked
+from .item_results import item_results
 from .telling import tell
 
 DIGITS_MAX = 18
@@ -43,7 +44,8 @@ def one(request: HttpRequest, number: str) -> HttpResponse:
     actor, it = actor_of(request), _found(request, number)
     may_cancel = it.ended_at is None and may(actor, service.RIGHTS[it.verb], it.address)
     conditions = it.arguments.get("filter") or {}
-    return render(request, "console/operation.html", {"row": Row(it, TONES[it.state], may_cancel), "conditions": conditions})
+    where = destinations.by_address(it.address, sight(actor))
+    return render(request, "console/operation.html", {"row": Row(it, TONES[it.state], may_cancel), "conditions": conditions, "items": item_results(actor, it), "where": where})
 
 
 @require_http_methods(["GET", "HEAD", "POST"])

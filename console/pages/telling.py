@@ -11,7 +11,7 @@ from django.shortcuts import render
 
 from broker_core import control
 from console.quantities import messages as messages_of
-from console.services.looking import Declined, NodeSilent
+from console.services.looking import Declined, NodeSilent, TableGone, TooSlow
 from console.services.refusals import NotThere
 from console.services.requests import Outcome
 
@@ -54,6 +54,8 @@ class Unshown:
     def process_exception(self, request: HttpRequest, exception: Exception) -> HttpResponse | None:
         if isinstance(exception, NodeSilent):
             return _unshown(request, 503, "Unknown", "No node answers, and only a node knows. It is shown again as soon as one serves.")
+        if isinstance(exception, TooSlow | TableGone):
+            return _unshown(request, 503, "Not to be had now", "What was looked at moved, or was too much for one look. Look again.")
         if isinstance(exception, Declined):
             return _unshown(request, 409, "The node says no", f"{str(exception)[:1].upper()}{str(exception)[1:]}.")
         if isinstance(exception, NotThere):

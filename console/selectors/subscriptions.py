@@ -54,3 +54,24 @@ def page(after: int = 0, limit: int = PAGE_ROWS, idle_seconds: int = 0, within: 
     )
     shown = [Subscription(**row) for row in found[:limit]]
     return shown, str(shown[-1].number) if len(found) > limit else ""
+
+
+def of_destination(destination: int, after: int = 0, limit: int = PAGE_ROWS) -> tuple[list[Subscription], str]:
+    """Durable ones of one topic, members of wildcard subscriptions among them; the rest as `page`. One query, by index."""
+    found = rows(
+        """
+        WITH holder AS (
+            SELECT true AS alive FROM surety.lease
+             WHERE shard = 0 AND holder_pid IS NOT NULL
+               AND heartbeat_at >= clock_timestamp() - make_interval(secs => %(heartbeat_seconds_max)s))
+        SELECT s.subscription AS number, s.client_id, s.name, d.address, s.shared, s.selector, s.no_local, s.account,
+               CASE WHEN alive THEN CASE s.idle_since WHEN 0 THEN 'active' ELSE 'inactive' END END AS state,
+               CASE WHEN s.idle_since > 0 THEN to_timestamp(s.idle_since / 1000.0) END AS idle_since
+          FROM surety.subscription s JOIN surety.destination d USING (shard, destination) LEFT JOIN holder ON true
+         WHERE shard = 0 AND s.destination = %(destination)s AND s.subscription > %(after)s AND s.destroyed_at IS NULL AND s.name <> ''
+         ORDER BY s.subscription LIMIT %(limit)s
+        """,
+        {"destination": destination, "after": after, "limit": limit + 1, "heartbeat_seconds_max": HEARTBEAT_SECONDS_MAX},
+    )
+    shown = [Subscription(**row) for row in found[:limit]]
+    return shown, str(shown[-1].number) if len(found) > limit else ""

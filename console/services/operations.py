@@ -1,9 +1,11 @@
 """Operations on many messages: begun, cancelled. The node does them step by step; see `requests.ask` for what these raise."""
 
+import time
 from collections.abc import Mapping
 from typing import Any
 
 from console.permissions import BROWSE_BODIES, BROWSE_HEADERS, DELETE, MOVE, PURGE, SEND
+from console.selectors import operations
 from console.selectors.operations import Operation
 
 from .audit import Actor, require
@@ -13,6 +15,8 @@ RIGHTS = {"copy": MOVE, "move": MOVE, "retry": MOVE, "reprioritize": MOVE, "dele
 """What each verb needs of the destination whose messages it is about."""
 OF_BODIES = frozenset(("text", "json_path", "json_value"))
 """Conditions that tell what is in bodies: counting what they find does so, too."""
+
+POLL_SECONDS = 0.03
 
 
 def begin(actor: Actor, address: str, arguments: Mapping[str, Any]) -> Outcome:
@@ -27,6 +31,16 @@ def begin(actor: Actor, address: str, arguments: Mapping[str, Any]) -> Outcome:
     if verb == "retry":
         require(actor, SEND, verb, address, over=conditions.get("origin", ""))
     return ask(actor, right, "operate", address, arguments)
+
+
+def awaited(number: int, seconds: float = 1.5) -> Operation | None:
+    """The operation when it has ended, or as it is after so many seconds; None: there is none."""
+    ends = time.monotonic() + seconds
+    while True:
+        it = operations.by_number(number)
+        if it is None or it.ended_at is not None or time.monotonic() >= ends:
+            return it
+        time.sleep(POLL_SECONDS)
 
 
 def cancel(actor: Actor, it: Operation) -> Outcome:

@@ -3,6 +3,7 @@
 import pytest
 from django.urls import URLPattern, get_resolver, reverse
 
+from console.pages.message_addresses import ADDRESSES
 from tests.console import facts
 
 PRODUCERS = {"max_active_consumers": -1, "max_backup_consumers": 0, "consumer_flow_limit": -1}
@@ -10,12 +11,13 @@ PRODUCERS |= {"default_reliability": "none", "maximum_reliability": "assured", "
 LIMITS = {"max_messages": -1, "max_octets": -1, "max_message_octets": -1, "limit_behavior": "FLOW_CONTROL", **PRODUCERS}
 DELAYS = {"redelivery_delay_ms": 0, "redelivery_multiplier": 2, "redelivery_delay_max_ms": 0, "duplicate_window_ms": 0, **LIMITS}
 OPEN = {"login", "sign_on", "sign_on_back", "health_live", "health_ready", "metrics"}
-LOOKS = ["overview", "destinations", "accounts", "audit", "operations", "tasks", "policies", "aliases", "objects", "links"]
+LOOKS = ["overview", "destinations", "messages", "accounts", "audit", "operations", "tasks", "policies", "aliases", "objects", "links"]
 ELSEWHERE = {
     "connections", "connection", "connection_close", "consumers", "holds", "release",  # test_pages_clients.py
     "operation", "operation_cancel", "task_change", "task_run",  # test_pages_service.py
     "named_create", "named_change", "named_delete",  # test_pages_named.py
 }  # fmt: skip
+ELSEWHERE |= {address.name for address in ADDRESSES if address.name not in LOOKS}  # test_pages_messages.py and its neighbours
 """These are about what only a node knows, or about rows of their own: each has its test of who may what."""
 ACTS = [
     ("create", {"name": "new", "redelivery_max": 10, **DELAYS}),

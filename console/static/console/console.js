@@ -3,8 +3,10 @@ import { keyboard } from "./keyboard.js";
 import { theme } from "./theme.js";
 import { dialogs } from "./dialogs.js";
 import { live } from "./live.js";
+import { picks } from "./picks.js";
 
 theme();
 keyboard();
 dialogs();
 live();
+picks();

@@ -1,0 +1,44 @@
+"""Bodies of messages in a form that people read."""
+
+import re
+
+XML_CHARACTERS_MAX = 65_536
+_TAG = re.compile(r"<[^>]*>")
+LEFT_AS_IT_IS = ("<![CDATA[", "<!DOCTYPE", "<!--")
+DEEPEST = 40
+"""Levels that are indented; what is deeper stays at that."""
+
+
+def pretty_xml(text: str) -> str:
+    """Indented by its tags, which are read as text and nothing else: no entity is expanded, nothing is fetched. Empty: it is no XML, or stays as it is."""
+    text = text.strip()
+    if not text.startswith("<") or not text.endswith(">") or len(text) > XML_CHARACTERS_MAX or any(mark in text for mark in LEFT_AS_IT_IS):
+        return ""
+    lines: list[str] = []
+    depth = at = 0
+    opened = False
+    """The last line is an opening tag, so that text and its end stay on it."""
+    for found in _TAG.finditer(text):
+        between, tag = text[at : found.start()].strip(), found[0]
+        at = found.end()
+        if tag.startswith("</"):
+            depth -= 1
+            if depth < 0:
+                return ""
+            if opened:
+                lines[-1] += between + tag
+            else:
+                lines += [_indented(each, depth + 1) for each in [between] if each]
+                lines.append(_indented(tag, depth))
+            opened = False
+            continue
+        if between:
+            lines.append(_indented(between, depth))
+        lines.append(_indented(tag, depth))
+        opened = not tag.endswith("/>") and not tag.startswith(("<?", "<!"))
+        depth += opened
+    return "\n".join(lines) if depth == 0 and at == len(text) else ""
+
+
+def _indented(text: str, depth: int) -> str:
+    return "  " * min(depth, DEEPEST) + text

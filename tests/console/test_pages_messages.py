@@ -1,0 +1,305 @@
+"""Pages of messages: a real engine over a real store, browsed, searched, changed."""
+
+import re
+from html import unescape
+
+import pytest
+from django.test import override_settings
+
+from broker_core.engine import commands as c
+from broker_core.engine.effects import Outcome
+from broker_core.viewing import page as pages
+from console.selectors import operations
+from tests.console import facts
+from tests.console.api import granted, person
+from tests.console.store_node import StoreNode
+
+DEAD = "queue/mq.sys.dmq"
+
+
+@pytest.fixture(autouse=True)
+def unhurried(monkeypatch):
+    monkeypatch.setattr(pages, "SECONDS", 30.0)
+    monkeypatch.setattr(pages, "GRACE", 30.0)
+
+
+@pytest.fixture
+def node(database):
+    with StoreNode(database) as running:
+        yield running
+
+
+def text_of(response, status=200):
+    text = response.content.decode()
+    assert response.status_code == status, text[-3000:]
+    return unescape(re.sub(r"\s+", " ", re.sub(r"<[^>]+>", " ", text)))
+
+
+def path(node, rest="", address="queue/orders"):
+    return f"/destinations/{node.number(address)}/messages{rest}"
+
+
+def dead_from(node, *bodies):
+    """Messages that a consumer of queue/orders fails until they die."""
+    node.send(*bodies)
+    node.does(c.Attach(1, 9, "queue/orders", credit=len(bodies), replenish=False))
+    node.does(*[c.Settle(1, 9, [number + 1], outcome=Outcome.REJECTED) for number in range(len(bodies))], c.Detach(1, 9))
+
+
+def keys(response):
+    return re.findall(r'name="m" value="([0-9-]+)"', response.content.decode())
+
+
+# -- looking ------------------------------------------------------------------------------------------------------------------------------
+@override_settings(LOOK_WAIT_SECONDS=0.01)
+def test_without_a_node_what_it_holds_is_unknown(database, operator):
+    facts.destination(database, 1, "queue/orders")
+    assert "only a node knows" in text_of(operator.get("/destinations/1/messages"), 503)
+
+
+def test_who_may_not_look_is_refused_and_offered_nothing(database, viewer):
+    facts.destination(database, 1, "queue/orders", depth=3)
+    from console.models import Grant
+
+    Grant.objects.filter(role="viewer").update(verbs=["metrics"])
+    assert viewer.get("/destinations/1/messages").status_code == 403
+    assert 'href="/messages"' not in viewer.get("/destinations").content.decode()
+
+
+@pytest.mark.parametrize(
+    ("query", "words"),
+    [
+        ("?selector=colour%20%3D", "olumn 9"),
+        ("?age_min=soon", "An age is like"),
+        ("?since=then", "An instant is like"),
+        ("?attempts_min=-1", "a whole number"),
+        ("?json_path=a..b&json_value=1", "json_path"),
+        ("?origin=nowhere", "queue/NAME"),
+        ("?jump=first", "is like 4-123"),
+        ("?subscription=mine", "Messages of"),
+    ],
+)
+def test_what_cannot_be_looked_for_is_told_beside_its_field(database, operator, query, words):
+    facts.destination(database, 1, "queue/orders")
+    page = operator.get(f"/destinations/1/messages{query}")
+    assert words in text_of(page, 400) or words in page.content.decode()
+    assert facts.rows(database, "SELECT * FROM surety.control_request") == []
+
+
+def test_a_page_goes_on_where_the_one_before_ended(node, operator):
+    node.send(*[b"%d" % number for number in range(120)])
+    first = operator.get(path(node))
+    assert (len(keys(first)), keys(first)[0]) == (50, "4-0")
+    assert "50 shown, of 120 messages" in text_of(first)
+    following = re.search(r'rel="next" href="([^"]+)"', first.content.decode())[1]
+    assert keys(operator.get(unescape(following)))[0] == "4-50"
+    assert keys(operator.get(path(node, "?jump=4-117"))) == ["4-117", "4-118", "4-119"]
+    assert keys(operator.get(path(node, "?order=newest")))[:2] == ["4-119", "4-118"]
+
+
+def test_a_search_tells_how_far_it_looked(node, operator):
+    node.send(b'{"order": {"id": 7}}', b"other", colour="red")
+    node.send(b"blue one", colour="blue")
+    assert "1 found in the 3 looked at, of 3 messages. That is all." in text_of(operator.get(path(node, "?json_path=order.id&json_value=7")))
+    assert keys(operator.get(path(node, "?selector=colour%3D'red'"))) == ["4-0", "4-1"]
+    assert keys(operator.get(path(node, "?text=blue+one"))) == ["4-2"]
+    assert keys(operator.get(path(node, "?age_min=1+h"))) == []
+    assert keys(operator.get(path(node, "?since=2020-01-01T00:00"))) == ["4-0", "4-1", "4-2"]
+
+
+def test_states_say_who_has_a_message(node, operator):
+    node.send(b"a", b"b", b"c")
+    node.does(c.Attach(1, 7, "queue/orders", credit=2, replenish=False))
+    node.does(c.Begin(1, b"t"), c.Transacted(1, b"t", c.Settle(1, 7, [2])))
+    node.passes(1000)
+    page = text_of(operator.get(path(node)))
+    assert "with a consumer 7 of guest" in page
+    assert "reserved transaction 1" in page
+    assert "ready" in page
+
+
+def test_a_selector_is_checked_while_it_is_typed(operator):
+    assert "olumn 9" in text_of(operator.get("/messages/selector?selector=colour%20%3D"))
+    assert "This is a selector." in text_of(operator.get("/messages/selector?selector=colour%20IS%20NULL"))
+
+
+def test_bodies_are_shown_as_what_they_are(node, operator):
+    node.send(b'{"a":[1,2]}', b"<a><b>x</b><c/></a>", b"\xff\xfe\x00", b"plain <b>", b"y" * 100_000)
+    pages_shown = [operator.get(path(node, f"/4-{number}")).content.decode() for number in range(5)]
+    assert "&quot;a&quot;: [\n" in pages_shown[0]
+    assert "&lt;a&gt;\n  &lt;b&gt;x&lt;/b&gt;\n  &lt;c/&gt;\n&lt;/a&gt;" in pages_shown[1]
+    assert "00000000  ff fe 00" in pages_shown[2]
+    assert "plain &lt;b&gt;" in pages_shown[3]
+    assert "There is more than is shown." in pages_shown[4]
+    assert f"/api/v1/destinations/{node.number()}/messages/4-4/body" in pages_shown[4]
+    assert len(pages_shown[4]) < 100_000
+
+
+def test_who_may_not_read_bodies_sees_the_rest(node):
+    from django.test import Client
+
+    node.send(b"secret", colour="red")
+    reader = person("rita", role="restricted")
+    granted(reader, "queue/orders", "metrics", "browse_headers")
+    client = Client()
+    client.force_login(reader)
+    page = client.get(path(node, "/4-0")).content.decode()
+    assert "You may not read bodies here." in page
+    assert "colour" in page
+    assert "secret" not in page
+    assert not any(word in page for word in ("Delete", "Move", "Edit and send"))
+    assert client.get(path(node, "?text=secret")).status_code == 403
+    assert client.post(path(node, "/act"), {"verb": "delete", "m": "4-0", "typed": "queue/orders"}).status_code == 403
+
+
+def test_a_message_that_is_gone_is_said_to_be(node, operator):
+    node.send(b"a")
+    assert "There is no such message any more" in text_of(operator.get(path(node, "/4-7")), 404)
+    assert operator.get(path(node, "/33-7")).status_code == 404
+
+
+# -- doing --------------------------------------------------------------------------------------------------------------------------------
+def test_what_is_picked_is_moved_and_told_one_by_one(node, operator):
+    node.send(b"a", b"b", b"c")
+    node.send(b"x", address="queue/other")
+    asked = operator.get(path(node, "/act?verb=move&m=4-0&m=4-2"))
+    assert "Move 2 messages" in text_of(asked)
+    assert facts.rows(node.dsn, "SELECT * FROM surety.audit") == [], "looking does nothing"
+    done = operator.post(path(node, "/act"), {"verb": "move", "m": ["4-0", "4-2"], "destination": "/queue/other"}, follow=True)
+    assert "4-0 left here" in text_of(done)
+    assert (node.depth(), node.depth("queue/other")) == (1, 3)
+
+
+def test_all_that_a_search_finds_is_counted_and_then_no_more_than_that_is_done(node, operator):
+    node.send(b"a", b"b", colour="red")
+    node.send(b"c", colour="blue")
+    address = path(node, "/act?selector=colour%3D'red'")
+    counted = operator.post(address, {"verb": "delete"})
+    page = text_of(operator.get(counted["Location"]))
+    assert "2 messages , of 3 looked at" in page
+    assert "Delete 2 messages" in page
+    assert node.depth() == 3
+    node.send(b"later", colour="red")
+    wrong = operator.post(counted["Location"], {"verb": "delete", "typed": "queue/other"})
+    assert "Type queue/orders" in text_of(wrong, 400)
+    assert node.depth() == 4
+    shown = operator.post(counted["Location"], {"verb": "delete", "typed": "queue/orders"}, follow=True)
+    assert node.depth() == 2, "what came later was not agreed to"
+    assert "done" in text_of(shown)
+
+
+def test_nobody_does_what_somebody_else_counted(node, operator, viewer):
+    from console.models import Grant
+
+    node.send(b"a")
+    counted = operator.post(path(node, "/act"), {"verb": "delete"})["Location"]
+    Grant.objects.filter(role="viewer").update(verbs=["metrics", "browse_headers", "delete"])
+    assert viewer.get(counted).status_code == 404
+
+
+def test_nothing_ticked_does_not_mean_everything(node, operator):
+    node.send(b"a")
+    back = operator.get(path(node, "/act?picked=1&verb=delete"))
+    assert back["Location"] == path(node)
+    assert "Tick the messages" in text_of(operator.get(path(node)))
+
+
+def test_where_there_is_no_such_destination_nothing_is_moved(node, operator):
+    node.send(b"a")
+    assert "queue/nowhere" in text_of(operator.post(path(node, "/act"), {"verb": "move", "m": "4-0", "destination": "queue/nowhere"}), 400)
+    assert node.depth() == 1
+
+
+def test_dead_ones_go_back_to_where_they_died(node, operator):
+    dead_from(node, b"a", b"b")
+    page = operator.get(path(node, address=DEAD))
+    assert "undeliverable queue/orders" in text_of(page)
+    first = keys(page)[0]
+    assert "Died in queue/orders" in text_of(operator.get(path(node, f"/{first}", DEAD)))
+    operator.post(path(node, "/act", DEAD), {"verb": "retry", "m": keys(page)})
+    assert (node.depth(), node.depth(DEAD)) == (2, 0)
+
+
+# -- sending ------------------------------------------------------------------------------------------------------------------------------
+FORM = {"destination": "queue/orders", "body": "hello", "content_type": "", "properties": "", "reliability": "assured", "priority": "4"}
+
+
+def awaited(node, number, address="queue/orders"):
+    for _ in range(400):
+        node.does()
+        if address in node.engine.shard.destinations and node.depth(address) == number:
+            return
+    raise AssertionError(f"{address} has not got {number}")
+
+
+def test_a_message_is_sent_with_typed_properties(node, operator):
+    node.send(b"first")
+    response = operator.post(path(node, "/send"), {**FORM, "properties": 'count=7\nurgent=true\nname="8"\nplain=x=y', "priority": "6", "type": "order"})
+    assert response["Location"] == path(node)
+    awaited(node, 2)
+    shown = text_of(operator.get(path(node, "/6-0")))
+    for words in ("count 7", "urgent true", 'name "8"', 'plain "x=y"', "type order", "hello"):
+        assert words in shown
+
+
+@pytest.mark.parametrize(
+    ("changed", "words"),
+    [
+        ({"properties": "nothing"}, "write name=value"),
+        ({"priority": "12"}, "from 0 to 9"),
+        ({"delay": "soon"}, "The delay is like"),
+        ({"reliability": "sometimes"}, "The reliability is one of"),
+        ({"content_type": "application/json", "body": "{"}, "The body is no JSON"),
+        ({"destination": "nowhere"}, "nowhere"),
+    ],
+)
+def test_what_cannot_be_sent_is_told_and_what_was_typed_stays(database, operator, changed, words):
+    facts.destination(database, 1, "queue/orders")
+    page = operator.post("/destinations/1/messages/send", {**FORM, **changed})
+    assert words in text_of(page, 400)
+    assert "hello" in page.content.decode() or "body" in changed
+    assert facts.rows(database, "SELECT * FROM surety.inbox") == []
+
+
+def test_one_is_edited_sent_again_and_then_deleted(node, operator):
+    dead_from(node, b"wrong")
+    number = node.number(DEAD)
+    key = keys(operator.get(f"/destinations/{number}/messages"))[0]
+    form = operator.get(f"/destinations/{number}/messages/send?from={key}").content.decode()
+    assert 'value="queue/orders"' in form, "where it died"
+    assert ">wrong</textarea>" in form
+    operator.post(f"/destinations/{number}/messages/send?from={key}", {**FORM, "body": "right", "remove": "1"})
+    awaited(node, 1)
+    assert node.depth(DEAD) == 0
+    assert "right" in text_of(operator.get(path(node, keys(operator.get(path(node)))[0].join(("/", "")))))
+
+
+def test_what_was_exported_can_be_brought_in(node, operator):
+    from django.core.files.uploadedfile import SimpleUploadedFile
+
+    node.send(b"a", b"b", colour="red")
+    link = re.search(r'href="(/api/v1/[^"]+export[^"]*)"', operator.get(path(node, "?selector=colour%3D'red'")).content.decode())[1]
+    lines = b"".join(operator.get(unescape(link)).streaming_content)
+    assert operator.post(path(node, "/import"), {"lines": SimpleUploadedFile("a.ndjson", lines)})["Location"] == path(node)
+    awaited(node, 4)
+    wrong = operator.post(path(node, "/import"), {"lines": SimpleUploadedFile("a.ndjson", lines + b"no json\n")})
+    assert "line 3" in text_of(wrong, 400)
+    assert "Choose a file" in text_of(operator.post(path(node, "/import"), {}), 400)
+
+
+# -- topics -------------------------------------------------------------------------------------------------------------------------------
+def test_a_topic_shows_its_subscriptions_and_each_of_them_its_messages(node, operator):
+    node.does(c.Attach(1, 5, "topic/prices", name="desk", durable=True))
+    node.send(b"7", address="topic/prices")
+    page = operator.get(path(node, "", "topic/prices"))
+    link = re.search(r'href="([^"]+\?subscription=[0-9]+)">desk', page.content.decode())[1]
+    assert keys(operator.get(link)) == ["4-0"]
+
+
+def test_operations_know_whether_they_have_ended(database, operator):
+    from console.services import operations as service
+
+    facts.one_of_each(database)
+    assert service.awaited(1, 0.05).state == "running"
+    assert service.awaited(99, 0.05) is None
+    assert operations.by_number(99) is None
