@@ -45,7 +45,8 @@ def one(request: HttpRequest, number: str) -> HttpResponse:
     may_cancel = it.ended_at is None and may(actor, service.RIGHTS[it.verb], it.address)
     conditions = it.arguments.get("filter") or {}
     where = destinations.by_address(it.address, sight(actor))
-    return render(request, "console/operation.html", {"row": Row(it, TONES[it.state], may_cancel), "conditions": conditions, "items": item_results(actor, it), "where": where})
+    context = {"row": Row(it, TONES[it.state], may_cancel), "conditions": conditions, "items": item_results(actor, it), "where": where}
+    return render(request, "console/operation.html", context)
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
