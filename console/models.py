@@ -132,3 +132,23 @@ class IdempotentCall(models.Model):
 
     def __str__(self) -> str:
         return f"{self.key} of {self.owner_id}"
+
+
+class Sample(models.Model):
+    """What the node counted at one time, for charts: of one destination, or of all together. See services.history."""
+
+    pk = models.CompositePrimaryKey("destination", "span", "at")
+    destination = models.IntegerField(help_text="0: sums over all.")
+    span = models.SmallIntegerField(help_text="Of history.SPANS: the finer samples are, the sooner they go.")
+    at = models.DateTimeField()
+    depth = models.BigIntegerField()
+    unsettled = models.BigIntegerField()
+    accepted = models.BigIntegerField(help_text="Totals, not rates: what is between two samples is their difference.")
+    settled = models.BigIntegerField()
+    dead = models.BigIntegerField()
+
+    class Meta:
+        indexes = [models.Index(fields=["span", "at"], name="sample_at")]
+
+    def __str__(self) -> str:
+        return f"{self.destination} at {self.at:%Y-%m-%d %H:%M:%S}"

@@ -35,3 +35,12 @@ def in_doubt() -> dict[str, Any]:
                (SELECT count(*) FROM surety.operation WHERE shard = 0 AND ended_at IS NULL AND state = 'running') AS operations_running
         """
     )[0]
+
+
+def size() -> int:
+    """Octets of the database's files."""
+    return rows("SELECT pg_database_size(current_database()) AS octets")[0]["octets"]
+
+
+def version() -> str:
+    return f"PostgreSQL {rows('SHOW server_version')[0]['server_version'].partition(' ')[0]}"

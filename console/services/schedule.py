@@ -16,7 +16,7 @@ from django_celery_beat.models import IntervalSchedule, PeriodicTask
 from console.models import TaskRun
 from console.permissions import MANAGE_SCHEDULE
 
-from . import scheduled
+from . import history, scheduled
 from .audit import Actor, record, require
 from .refusals import NotThere
 
@@ -51,6 +51,8 @@ TASKS = {
     # Days are counted in minutes: once a minute is often enough.
     "retain": _asks(60, "retain", "Dead messages that were kept long enough, and subscriptions that nobody uses, are ended."),
     "ledger": _asks(60, "ledger", "Ledger segments beyond their age or size are dropped."),
+    # As often as beat can; a chart of 15 minutes has 180 points.
+    "sample": Task(5, "What the node counts is noted for the charts, and old samples are deleted.", history.sample, "rows"),
     "purge_spent": Task(60, "Delivered messages of the scheduler's own transport are deleted.", scheduled.purge_spent, "rows"),
     # A table is scanned for it.
     "forget": Task(

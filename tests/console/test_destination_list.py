@@ -229,5 +229,5 @@ def test_a_destination_at_rest_has_a_rate_of_0(viewer, database):
 )
 def test_the_section_that_one_is_in_is_marked(path, section, operator):
     page = operator.get(path).content.decode()
-    assert page.count("aria-current") == 1
+    assert page.count('aria-current="page"') == 1
     assert re.search(f'aria-current="page"><svg[^>]*><path[^>]*/></svg>{section}<', page)

@@ -1,0 +1,111 @@
+"""What was counted in the last minutes to 24 hours, step by step. None: nobody noted it, which is not 0."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from itertools import pairwise
+from typing import Any
+
+from console.services.history import ALL, SPANS, Span
+
+from .rows import rows
+
+Values = list[float | None]
+
+
+@dataclass(slots=True, frozen=True)
+class History:
+    times: list[datetime]
+    depth: Values
+    unsettled: Values
+    accepted: Values
+    """Messages a second, as are the others below."""
+    settled: Values
+    dead: Values
+
+
+@dataclass(slots=True, frozen=True)
+class _Sample:
+    depth: int
+    unsettled: int
+    accepted: int
+    settled: int
+    dead: int
+
+
+def of_all(span: Span) -> History:
+    """One query."""
+    step = span.step_seconds
+    times = _times(span, step, datetime.now(UTC))
+    return _history(times, step, _samples([ALL], span, times[0]).get(ALL, {}), None)
+
+
+def of_destination(number: int, span: Span) -> History:
+    """One query. Between two samples of a destination nothing has changed, if samples were noted at all."""
+    step = span.destination_step_seconds
+    times = _times(span, step, datetime.now(UTC))
+    found = _samples([ALL, number], span, times[0])
+    return _history(times, step, found.get(number, {}), set(found.get(ALL, {})))
+
+
+def sparks(numbers: Collection[int]) -> dict[int, Values]:
+    """What came in of each, in messages a second, over the last 15 minutes. One query."""
+    span = SPANS[0]
+    step = span.destination_step_seconds
+    times = _times(span, step, datetime.now(UTC))
+    found = _samples([ALL, *numbers], span, times[0])
+    noted = set(found.get(ALL, {}))
+    return {number: _history(times, step, found.get(number, {}), noted).accepted for number in numbers}
+
+
+def _times(span: Span, step: int, now: datetime) -> list[datetime]:
+    """Ends of the steps; the last one is over. One more than is shown is before them, for the first rate."""
+    last = now.timestamp() // step * step - (step if now.timestamp() % step < SPANS[0].step_seconds else 0)
+    return [datetime.fromtimestamp(last - (span.seconds // step - number) * step, UTC) for number in range(span.seconds // step + 1)]
+
+
+def _samples(numbers: Sequence[int], span: Span, since: datetime) -> dict[int, dict[datetime, _Sample]]:
+    found: dict[int, dict[datetime, _Sample]] = {}
+    query = """
+        SELECT destination, at, depth, unsettled, accepted, settled, dead FROM console_sample
+         WHERE destination = ANY(%(numbers)s) AND span = %(span)s AND at >= %(since)s ORDER BY destination, at"""
+    for row in rows(query, {"numbers": list(numbers), "span": span.number, "since": since}):
+        number, at = row.pop("destination"), row.pop("at")
+        found.setdefault(number, {})[at] = _Sample(**row)
+    return found
+
+
+def _history(times: list[datetime], step: int, found: dict[datetime, _Sample], noted: set[datetime] | None) -> History:
+    """`noted`: when anything was noted, so that a step without a sample of this one means that nothing has changed; None: it means nothing is known."""
+    points = [found.get(time) for time in times]
+    if noted is not None:
+        last = None
+        for place, time in enumerate(times):
+            if points[place] is None and last is not None and time in noted:
+                points[place] = last
+            last = points[place] or (last if time in noted else None)
+    shown: dict[str, Any] = {name: [getattr(point, name) if point else None for point in points[1:]] for name in ("depth", "unsettled")}
+    for name in ("accepted", "settled", "dead"):
+        shown[name] = [_rate(before, after, name, step) for before, after in pairwise(points)]
+    if noted is not None:
+        _rest_before_the_first(times, points, noted, shown)
+    return History(times[1:], **shown)
+
+
+def _rest_before_the_first(times: list[datetime], points: list[_Sample | None], noted: set[datetime], shown: dict[str, Any]) -> None:
+    """What has not been sampled since the span began did not change until then."""
+    first = next((place for place, point in enumerate(points) if point is not None), len(points))
+    for place in range(1, min(first, len(points))):
+        if times[place] in noted:
+            for name in ("accepted", "settled", "dead"):
+                shown[name][place - 1] = 0.0
+
+
+def _rate(before: _Sample | None, after: _Sample | None, name: str, seconds: float) -> float | None:
+    """None as well when a counter began anew."""
+    if before is None or after is None:
+        return None
+    difference = getattr(after, name) - getattr(before, name)
+    return difference / seconds if difference >= 0 else None
