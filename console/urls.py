@@ -3,14 +3,16 @@
 from django.contrib.auth.views import LogoutView
 from django.urls import include, path, re_path
 
-from console.pages import accounts, audit, connections, destination_list, destinations, named, operations, operators, overview, sign_on, tasks
+from console.pages import (
+    access, accounts, audit, connections, definitions, destination_list, destinations, named, nodes, operations, operators, overview, sign_on, tasks,
+)  # fmt: skip
 from console.pages.login import Login
 from console.pages.message_addresses import ADDRESSES
 from console.pages.named_kinds import KINDS
 from console.probes import health, metrics
 
 OPERATIONS, CHANGES = "|".join(destinations.OPERATIONS), "|".join(accounts.CHANGES)
-OPERATOR_CHANGES, NAMED = "|".join(operators.OPERATOR_CHANGES), "|".join(KINDS)
+OPERATOR_CHANGES, NAMED, NODE_VERBS = "|".join(operators.OPERATOR_CHANGES), "|".join(KINDS), "|".join(nodes.VERBS)
 
 urlpatterns = [
     path("", overview.overview, name="overview"),
@@ -45,6 +47,19 @@ urlpatterns = [
     re_path(rf"^(?P<plural>{NAMED})/new$", named.create, name="named_create"),
     re_path(rf"^(?P<plural>{NAMED})/change$", named.change, name="named_change"),
     re_path(rf"^(?P<plural>{NAMED})/delete$", named.delete, name="named_delete"),
+    path("nodes", nodes.listing, name="nodes"),
+    re_path(rf"^nodes/(?P<verb>{NODE_VERBS})$", nodes.do, name="node_do"),
+    path("access", access.rules, name="access"),
+    path("access/create", access.create_rule, name="access_create"),
+    re_path(r"^access/(?P<number>[0-9]{1,9})/delete$", access.delete_rule, name="access_delete"),
+    path("grants", access.grants, name="grants"),
+    path("grants/create", access.create_grant, name="grant_create"),
+    re_path(r"^grants/(?P<number>[0-9]{1,9})$", access.change_grant, name="grant_change"),
+    re_path(r"^grants/(?P<number>[0-9]{1,9})/delete$", access.delete_grant, name="grant_delete"),
+    path("definitions", definitions.definitions, name="definitions"),
+    path("definitions/export", definitions.export, name="definitions_export"),
+    path("tokens", definitions.own_tokens, name="tokens"),
+    re_path(r"^tokens/(?P<number>[0-9]{1,9})/revoke$", definitions.revoke_token, name="token_revoke"),
     path("password", operators.own_password, name="own_password"),
     path("audit", audit.listing, name="audit"),
     path("health/live", health.live, name="health_live"),

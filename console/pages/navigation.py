@@ -59,6 +59,7 @@ PAGES: tuple[tuple[str, tuple[Page, ...]], ...] = (
     (
         "Service",
         (
+            Page("nodes", "Nodes", "nodes", "h", below=("node_do",)),
             Page("tasks", "Tasks", "tasks", "k", below=("task_change",)),
         ),
     ),
@@ -66,16 +67,19 @@ PAGES: tuple[tuple[str, tuple[Page, ...]], ...] = (
         "Definitions",
         (
             Page("accounts", "Accounts", "accounts", "a", below=("account_change",)),
+            Page("access", "Access rules", "access", "e", below=("access_delete",)),
             Page("policies", "Settings by name", "settings", "i"),
             Page("aliases", "Aliases", "objects", "v"),
             Page("objects", "Objects", "objects", "j"),
             Page("links", "Links", "connections", "f"),
+            Page("definitions", "Definitions", "definitions", "y", MANAGE_OPERATOR),
         ),
     ),
     (
         "Administration",
         (
             Page("operators", "Operators", "operators", "p", MANAGE_OPERATOR, ("operator_change",)),
+            Page("grants", "Rights", "access", "z", MANAGE_OPERATOR, ("grant_change", "grant_delete")),
             Page("audit", "Audit", "audit", "u"),
         ),
     ),
