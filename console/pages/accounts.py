@@ -16,8 +16,34 @@ from console.services.audit import Actor, look
 
 from .actor import actor_of
 
+DIGITS_MAX = 9
+
+
+def _whole(request: HttpRequest, name: str) -> int:
+    """Raises InvalidAccount."""
+    text = request.POST.get(name, "0") or "0"
+    if not (text.isascii() and text.isdigit() and len(text) <= DIGITS_MAX):
+        raise service.InvalidAccount(f"{name.replace('_', ' ').capitalize()} must be a whole number.")
+    return int(text)
+
+
+def _set_password(actor: Actor, name: str, asked: HttpRequest) -> None:
+    service.set_password(actor, name, asked.POST.get("password", ""), overlap_seconds=_whole(asked, "overlap_seconds"))
+
+
+def _set_limits(actor: Actor, name: str, asked: HttpRequest) -> None:
+    service.set_limits(actor, name, connections_max=_whole(asked, "connections_max"), sessions_max=_whole(asked, "sessions_max"))
+
+
+def _set_groups(actor: Actor, name: str, asked: HttpRequest) -> None:
+    groups = [group.strip() for group in asked.POST.get("groups", "").split(",")]
+    service.set_groups(actor, name, [group for group in groups if group])
+
+
 CHANGES: dict[str, tuple[Callable[[Actor, str, HttpRequest], list[str] | None], str]] = {
-    "password": (lambda actor, name, asked: service.set_password(actor, name, asked.POST.get("password", "")), "has a new password"),
+    "password": (_set_password, "has a new password"),
+    "groups": (_set_groups, "is in these groups"),
+    "limits": (_set_limits, "has its limits"),
     "levels": (
         lambda actor, name, asked: service.set_levels(actor, name, asked.POST.get("persistent", ""), asked.POST.get("nonpersistent", "")),
         "has its levels of reliability",

@@ -9,7 +9,7 @@ from django.shortcuts import redirect, render
 from django.views.decorators.debug import sensitive_post_parameters
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
-from console.permissions import GRANTABLE, MANAGE_OPERATOR
+from console.permissions import GRANTABLE, MANAGE_OPERATOR, ROLES
 from console.selectors import operators
 from console.services import login
 from console.services import operators as service
@@ -24,6 +24,7 @@ def _set_rights(actor: Actor, name: str, asked: HttpRequest) -> None:
 
 OPERATOR_CHANGES: dict[str, tuple[Callable[[Actor, str, HttpRequest], None], str]] = {
     "password": (lambda actor, name, asked: service.set_password(actor, name, asked.POST.get("password", "")), "has a new password"),
+    "role": (lambda actor, name, asked: service.set_role(actor, name, asked.POST.get("role", "")), "has the role that you chose"),
     "rights": (_set_rights, "has the rights that you chose"),
     "disable": (lambda actor, name, asked: service.set_disabled(actor, name, True), "is disabled"),
     "enable": (lambda actor, name, asked: service.set_disabled(actor, name, False), "is enabled"),
@@ -61,7 +62,7 @@ def change(request: HttpRequest, verb: str) -> HttpResponse:
     operator = operators.by_name(name)
     if operator is None:
         raise Http404("There is no such operator.")
-    context = {"operator": operator, "verb": verb, "grantable": GRANTABLE}
+    context = {"operator": operator, "verb": verb, "grantable": GRANTABLE, "roles": ROLES}
     if request.method != "POST":
         return render(request, "console/operator.html", context)
     apply, done = OPERATOR_CHANGES[verb]

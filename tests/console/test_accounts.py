@@ -148,3 +148,21 @@ def test_the_page_shows_the_levels_and_tells_the_warning(operator, database):
     assert b"<option selected>express</option>" in page.content
     refused = operator.post(reverse("account_change", args=["levels"]), {"name": "guest", "persistent": "total"})
     assert refused.status_code == 400
+
+
+# -- pages ------------------------------------------------------------------------------------------------------------------------------
+def test_groups_limits_and_two_passwords_are_set_by_their_pages(operator, olga, database):
+    accounts.create(olga, "shop", "first password")
+    operator.post("/accounts/groups", {"name": "shop", "groups": "night, day,, "})
+    operator.post("/accounts/limits", {"name": "shop", "connections_max": "5", "sessions_max": ""})
+    operator.post("/accounts/password", {"name": "shop", "password": "another one", "overlap_seconds": "600"})
+    listed = operator.get("/accounts").content.decode()
+    assert "day, night" in listed
+    assert "Two passwords are good" in listed
+    assert facts.rows(database, "SELECT connections_max, sessions_max FROM surety.account WHERE name = 'shop'") == [(5, 0)]
+
+
+@pytest.mark.parametrize("said", [{"connections_max": "many"}, {"connections_max": "-1"}, {"connections_max": "9" * 9}])
+def test_a_limit_that_cannot_be_is_a_sentence(said, operator):
+    response = operator.post("/accounts/limits", {"name": "guest", **said})
+    assert (response.status_code, 'role="alert"' in response.content.decode()) == (400, True)

@@ -31,12 +31,15 @@ ACTS = [
     ("destroy", {"depth": 0}),
     ("account_create", {"name": "shop", "password": "long enough"}),
     ("password", {"name": "guest", "password": "long enough"}),
+    ("groups", {"name": "guest", "groups": "a, b"}),
+    ("limits", {"name": "guest", "connections_max": "5", "sessions_max": "0"}),
     ("disable", {"name": "guest"}),
     ("enable", {"name": "guest"}),
     ("delete", {"name": "guest"}),
     ("operator_create", {"name": "otto", "password": "long enough 17"}),
     ("operator password", {"name": "olga", "password": "long enough 17"}),
     ("operator rights", {"name": "olga"}),
+    ("operator role", {"name": "olga", "role": "viewer"}),
     ("operator disable", {"name": "olga"}),
     ("operator enable", {"name": "olga"}),
 ]
@@ -50,7 +53,7 @@ def orders(database):
 def _path(name):
     if name in {"pause", "resume", "purge", "destroy"}:
         return reverse("operate", args=[1, name])
-    if name in {"password", "disable", "enable", "delete"}:
+    if name in {"password", "groups", "limits", "disable", "enable", "delete"}:
         return reverse("account_change", args=[name])
     if name.startswith("operator "):
         return reverse("operator_change", args=[name.split()[1]]) + "?name=olga"
