@@ -1,5 +1,7 @@
 """What the API answers with."""
 
+from functools import lru_cache
+
 from drf_spectacular.utils import PolymorphicProxySerializer, extend_schema_field
 from rest_framework import serializers
 
@@ -14,6 +16,9 @@ Integer = serializers.IntegerField
 String = serializers.CharField
 Boolean = serializers.BooleanField
 Instant = serializers.DateTimeField
+
+instant = lru_cache(4096)(Instant().to_representation)
+"""Rows of a list have many instants in common."""
 
 
 def counter(help_text: str = "") -> Integer:
@@ -106,7 +111,7 @@ class Destination(Shape):
 
     @extend_schema_field(Instant(allow_null=True))
     def get_at(self, it: object) -> str | None:
-        return Instant().to_representation(it.at) if it.known else None
+        return instant(it.at) if it.known else None
 
 
 class Preview(Shape):

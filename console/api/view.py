@@ -24,6 +24,7 @@ from console.services.requests import Outcome
 from . import problems, shapes
 from .authentication import actor_of
 from .documented import LIMIT_MAX
+from .listing import represented
 from .problems import Problem
 
 LIMIT = 100
@@ -111,7 +112,7 @@ class View(APIView):
 
 def page(shape: type[serializers.Serializer], found: tuple[Sequence[Any], Any]) -> Response:
     listed, following = found
-    return Response({"items": shape(listed, many=True).data, "next": str(following) if following else None})
+    return Response({"items": represented(shape, listed), "next": str(following) if following else None})
 
 
 def one(shape: type[serializers.Serializer], found: Any) -> Response:

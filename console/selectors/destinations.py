@@ -6,7 +6,7 @@ import json
 from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 from console.permissions import EVERYTHING, Sight
 
@@ -21,12 +21,13 @@ REPORT_SECONDS_MAX = 3
 """The node writes what changed every second; a row that is older than three has not changed since."""
 
 # A row counts as known if the holder's heartbeat is fresh and the row was written under its lease: what an earlier holder wrote last may be
-# long past. The node writes a row when it changes, so that its age alone says nothing.
+# long past. The node writes a row when it changes, so that its age alone says nothing. The clock is that of the statement: with one that moves on within it
+# PostgreSQL would make the whole list for every page.
 _DESTINATIONS = """
     WITH holder AS (
         SELECT acquired_at FROM surety.lease
          WHERE shard = 0 AND holder_pid IS NOT NULL
-           AND heartbeat_at >= clock_timestamp() - make_interval(secs => %(heartbeat_seconds_max)s)),
+           AND heartbeat_at >= statement_timestamp() - make_interval(secs => %(heartbeat_seconds_max)s)),
     statistics AS NOT MATERIALIZED (
         SELECT * FROM surety.destination_statistics JOIN holder ON at >= acquired_at WHERE shard = 0),
     defined AS NOT MATERIALIZED ({source}),
@@ -37,10 +38,10 @@ _DESTINATIONS = """
                statistics.redelivered_total, statistics.scheduled, statistics.scheduled_octets,
                statistics.waiting, statistics.waited, statistics.died,
                CASE WHEN statistics.oldest_unsettled_at IS NOT NULL THEN
-                    greatest(0, (extract(epoch FROM clock_timestamp()) * 1000)::int8 - statistics.oldest_unsettled_at) END AS oldest_unsettled_ms,
-               greatest(statistics.at, clock_timestamp() - make_interval(secs => %(report_seconds_max)s)) AS at,
+                    greatest(0, (extract(epoch FROM statement_timestamp()) * 1000)::int8 - statistics.oldest_unsettled_at) END AS oldest_unsettled_ms,
+               greatest(statistics.at, statement_timestamp() - make_interval(secs => %(report_seconds_max)s)) AS at,
                CASE WHEN statistics.depth > 0 THEN
-                    greatest(0, (extract(epoch FROM clock_timestamp()) * 1000)::int8 - statistics.oldest_at) END AS oldest_ms,
+                    greatest(0, (extract(epoch FROM statement_timestamp()) * 1000)::int8 - statistics.oldest_at) END AS oldest_ms,
                coalesce(statistics.depth, -1) AS rank
           FROM defined LEFT JOIN statistics USING (destination))
     SELECT * FROM listed
@@ -55,8 +56,9 @@ _ORDER = {"name": "ORDER BY address", "depth": "ORDER BY rank DESC, address"}
 _AFTER = {"name": "address > %(address)s", "depth": "(rank < %(rank)s OR rank = %(rank)s AND address > %(address)s)"}
 
 
-@dataclass(slots=True, frozen=True)
-class Destination:
+class Destination(NamedTuple):
+    """A tuple, as a page has a thousand of them."""
+
     number: int
     address: str
     automatic: bool
@@ -170,8 +172,8 @@ def shape() -> tuple[Any, ...]:
 
 
 def _destination(row: dict[str, Any]) -> Destination:
-    values = {name: value for name, value in row.items() if name != "rank"}
-    return Destination(**{**values, "settings": json.loads(row["settings"])})
+    row["settings"] = json.loads(row["settings"]) if row["settings"] != "{}" else {}
+    return Destination._make(map(row.__getitem__, Destination._fields))
 
 
 def _literal(search: str) -> str:

@@ -1,11 +1,14 @@
 """What lists cost: few queries, whatever the page; each finds its rows by an index; none counts messages."""
 
+import re
+
 import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
+from console.api.state import document
 from tests.console import facts
-from tests.console.api import call
+from tests.console.api import ROOT, call
 
 LISTS = {
     "destinations": 1, "destinations?sort=depth": 1, "destinations?search=q1": 1, "destinations?temporary=true": 1,
@@ -20,6 +23,51 @@ LISTS = {
 """Queries of their own, beside the two that find the session and its user."""
 SMALL = {"lease", "node_status"}
 """Tables of a row a shard or a node, read as a whole."""
+
+
+ASK_THE_NODE = {"connections", "connections/{number}", "consumers", "consumers/{number}/deliveries"}
+"""They look at no table but that of requests."""
+WITHOUT_ROWS = {"problems", "schema/"}
+ALL_OF_IT = {"definitions"}
+"""An export."""
+
+
+def test_every_call_that_reads_is_counted():
+    told = {path.removeprefix(ROOT) for path, methods in document()["paths"].items() if "get" in methods}
+    called = [path.partition("?")[0] for path in LISTS]
+    left = {path for path in told if not any(re.fullmatch(re.sub("{[^}]+}", ".+", path), each) for each in called)}
+    assert {path for path in left if not path.startswith("destinations/{number}/")} == ASK_THE_NODE | WITHOUT_ROWS | ALL_OF_IT
+
+
+def test_a_page_of_many_destinations_reads_no_more_than_it_shows(database, operator):
+    """By the index of addresses, and the counters by their key."""
+    facts.well(database)
+    facts.execute(
+        database,
+        """INSERT INTO surety.destination (shard, destination, address, created_at, automatic, state, settings)
+           SELECT 0, n, 'queue/q' || n, 0, false, 0, '{}' FROM generate_series(100, 3099) AS n""",
+    )
+    facts.execute(
+        database,
+        """INSERT INTO surety.destination_statistics (shard, destination, address, depth, octets, consumers, unsettled, accepted_total, settled_total,
+                  dead_total, expired_total, redelivered_total, scheduled, state)
+           SELECT 0, destination, address, 1, 1, 0, 0, 1, 0, 0, 0, 0, 0, 0 FROM surety.destination""",
+    )
+    facts.execute(database, "ANALYZE surety.destination, surety.destination_statistics, surety.lease")
+    with CaptureQueriesContext(connection) as queries:
+        assert len(call(operator, "GET", "destinations?limit=50").document["items"]) == 50
+    with connection.cursor() as cursor:
+        cursor.execute(f"EXPLAIN (ANALYZE, TIMING off, BUFFERS off, FORMAT json) {queries[-1]['sql']}")
+        read = dict(_read(cursor.fetchone()[0][0]["Plan"]))
+    assert read == {"destination": 51, "destination_statistics": 51, "lease": read["lease"]}
+
+
+def _read(node):
+    """Rows that a plan has taken from each table."""
+    if "Relation Name" in node:
+        yield node["Relation Name"], node["Actual Rows"] * node["Actual Loops"]
+    for part in node.get("Plans", ()):
+        yield from _read(part)
 
 
 @pytest.fixture
