@@ -22,7 +22,10 @@ schemathesis.serializer.alias("application/x-ndjson", "text/plain")
 CHECKS = [not_a_server_error, status_code_conformance, content_type_conformance, response_headers_conformance, response_schema_conformance]
 
 
-NAMES = {"policies": "queue/a", "aliases": "queue/a", "objects": "a", "links": "a", "accounts": "a", "operators": "vera", "schedule": "expire"}
+NAMES = {
+    "policies": "queue/a", "aliases": "queue/a", "objects": "a", "links": "a", "accounts": "a", "operators": "vera", "schedule": "expire", "node": "amqp",
+    "nodes": "node-2",
+}  # fmt: skip
 """What is there at first, beside destination, request and branch 1."""
 
 
