@@ -199,6 +199,10 @@ class BrokerConfig:
     """Octets of the whole database above which producers wait: for servers whose disk the broker cannot see (R21). The ledger takes
     at most half of it. 0: no cap."""
 
+    undo_seconds: int = _number(3_600, 0, 2_592_000)
+    """For so long a purge, or a deletion, can be undone, of destinations that have no undo_ms of their own. Meanwhile the disk keeps what was discarded;
+    when it is short of space that goes first (R14, R21). 0: nothing can be undone."""
+
     # -- audit ----------------------------------------------------------------------------------------------------------------------
     audit_retention_days: int = _number(400, 1, 36_500)
     """Audit entries older than this are deleted, and operators' answered requests with them. A year, and a month to look back at it."""

@@ -17,6 +17,7 @@ from .engine.access import problem as access_problem
 from .engine.address import is_reserved, is_valid
 from .engine.aliases import problem as alias_problem
 from .engine.commands import Direction
+from .engine.effects import UndoEnd
 from .engine.levels import ASKED
 from .engine.message import LANES, LEVEL_NAMES, STORED
 from .engine.observing import CAUSES, WAITED_MS
@@ -45,6 +46,7 @@ __all__ = [
     "SELECTED_MAX",
     "SETTINGS",
     "TEXTS",
+    "UNDO_ENDS",
     "VERBS",
     "WAITED_MS",
     "Answer",
@@ -81,6 +83,8 @@ REQUESTED_BY_OCTETS_MAX = 255
 CHANNEL = "surety_control"
 """The node listens here and asks for waiting requests when notified, and once a second in case a notification was missed."""
 DIRECTIONS = tuple(direction.name for direction in Direction)
+UNDO_ENDS = tuple(how.value for how in UndoEnd)
+"""Why a purge cannot be undone any more."""
 SETTINGS: Mapping[str, tuple[type, float, float]] = BOUNDS
 """Of every setting of a destination that is a number, or true or false: its type, least and greatest value. Of words CHOICES has the values, QUEUES
 names those that are a queue's address or empty, TEXTS those that are other texts, and NAMES has all in order."""
@@ -215,6 +219,13 @@ def _operation(arguments: Mapping[str, Any]) -> str:
     return "name the operation: its number, a whole number"
 
 
+def _undo(arguments: Mapping[str, Any]) -> str:
+    number = arguments.get("undo")
+    if set(arguments) == {"undo"} and type(number) is int and 0 < number <= DEPTH_MAX:
+        return ""
+    return "name the purge: its number, a whole number"
+
+
 def _numbers(arguments: Mapping[str, Any]) -> str:
     for name, value in arguments.items():
         if type(value) is not int or not 0 <= value <= DEPTH_MAX:
@@ -313,6 +324,8 @@ VERBS: Mapping[str, Form] = {
     "resume": Form(addressed=True, problem=_direction, reserved=False),
     "purge": Form(addressed=True, problem=_depth),
     "destroy": Form(addressed=True, problem=_destruction, reserved=False),
+    "undo": Form(addressed=True, problem=_undo),
+    "give_up": Form(addressed=True, problem=_undo),
     "browse": Form(addressed=True, problem=_look),
     "connections": Form(addressed=False, problem=_listing),
     "consumers": Form(addressed=False, problem=_listing),

@@ -7,7 +7,7 @@ from dataclasses import asdict, replace
 from itertools import islice
 from typing import Any
 
-from . import operating
+from . import operating, undoing
 from .accounting import discard_body, discard_waiting, forget_delayed
 from .address import DEAD_MESSAGE_QUEUE, is_reserved, is_temporary, is_valid
 from .aliases import Alias, why_not_alias
@@ -41,6 +41,7 @@ from .shard import Shard
 from .subscribing import close, end
 from .subscription import Subscription
 from .temporary import end_temporary
+from .records import Record
 from .topics import leave_out
 
 PURGE_UNSEEN = 1_000
@@ -186,10 +187,18 @@ def _purge(shard: Shard, command: Control) -> Answer:
     """Discard every message that is not delivered to a consumer just now (Open MQ's default); O(blocks), whatever the depth."""
     destination = _find(shard, command)
     _check_seen(destination, command)
-    purged = sum(_purge_cursor(shard, cursor) for subscription in destination.subscriptions for cursor in subscription.order)
+    record = undoing.begin(shard, command.request, command.verb, destination)
+    stored = destination.octets - destination.octets_volatile
+    purged = sum(_purge_cursor(shard, cursor, record) for subscription in destination.subscriptions for cursor in subscription.order)
     _recount_octets(destination)
     shard.batch.touched[destination] = None
-    return {"purged": purged, "outstanding": destination.depth}
+    answer = {"purged": purged, "outstanding": destination.depth}
+    if record is None:
+        return answer
+    record.lapses_at = shard.now + undoing.period(shard, destination)
+    if undoing.write(shard, record, stored - (destination.octets - destination.octets_volatile)):
+        answer |= {"undo": record.number, "undoable": record.messages}
+    return answer
 
 
 def _check_seen(destination: Destination, command: Control) -> None:
@@ -199,7 +208,8 @@ def _check_seen(destination: Destination, command: Control) -> None:
         raise Declined(Refusal.DESTINATION_IN_USE, f"it holds {destination.depth} messages now, {seen} when you looked: look again")
 
 
-def _purge_cursor(shard: Shard, cursor: Cursor) -> int:
+def _purge_cursor(shard: Shard, cursor: Cursor, record: Record | None = None) -> int:
+    """`record`: of what may come back."""
     before, tail = cursor.depth, cursor.lane.tail
     subscription = cursor.subscription
     held = [message for message in subscription.delivered() if message.header.lane == cursor.index]
@@ -210,6 +220,8 @@ def _purge_cursor(shard: Shard, cursor: Cursor) -> int:
     for scan in cursor.scans:
         abandon(shard, scan)
     still = set(kept)
+    if record is not None and cursor.durable:
+        _keep_for_undo(shard, record, cursor, kept)
     for position in [p for p in cursor.failures if p not in still]:
         del cursor.failures[position]
         if cursor.durable:
@@ -224,6 +236,15 @@ def _purge_cursor(shard: Shard, cursor: Cursor) -> int:
     shard.change(cursor)
     shard.batch.synchronous = True
     return before - cursor.depth
+
+
+def _keep_for_undo(shard: Shard, record: Record, cursor: Cursor, held: list[int]) -> None:
+    """All but what somebody holds."""
+    failed, first = sorted(cursor.failures), cursor.progress.floor
+    for stop in [*held, cursor.lane.tail]:
+        for low, high in cursor.progress.unsettled(first, stop - 1):
+            undoing.keep(shard, record, cursor, low, high, failed)
+        first = stop + 1
 
 
 def _recount_octets(destination: Destination) -> None:
@@ -277,6 +298,7 @@ def destroy(shard: Shard, destination: Destination) -> None:
     if destination.owner is not None:
         end_temporary(shard, destination)
         return
+    undoing.destroyed(shard, destination)
     forget_delayed(shard, destination)
     forget_all(shard, destination)
     del shard.destinations[destination.address], shard.numbered[destination.number]
@@ -361,7 +383,7 @@ def _reap(shard: Shard, command: Control) -> Answer:
         passing = destination.automatic if owner is None else destination in owner.deserted
         if not passing or is_reserved(destination.address):
             continue
-        if destination.depth or destination.scheduled or destination.is_asked_for:
+        if destination.depth or destination.scheduled or destination.is_asked_for or destination.number in shard.records.destinations:
             destination.idle_since = shard.now
         elif shard.now - destination.idle_since >= shard.limits.reap_ms and len(reaped) < REAP_MAX:
             reaped.append(destination.address)
@@ -438,6 +460,8 @@ _VERBS: dict[str, Callable[[Shard, Control], Answer | None]] = {
     "resume": _resume,
     "purge": _purge,
     "destroy": _destroy,
+    "undo": undoing.undo,
+    "give_up": undoing.give_up,
     "create_alias": _alias,
     "update_alias": _alias,
     "delete_alias": _delete_alias,

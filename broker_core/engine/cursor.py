@@ -125,7 +125,8 @@ class Cursor:
     def outstanding(self) -> int:
         """Messages that are with consumers or within their transactions."""
         waiting = len(self.ready) - self.stale + len(self.returned) + len(self.missing) + len(self.delayed) + len(self.aside)
-        return self.progress.count_unsettled(self.progress.floor, self.loaded - 1) - waiting
+        beyond = sum([position >= self.loaded for position in self.gone]) if self.gone else 0
+        return self.progress.count_unsettled(self.progress.floor, self.loaded - 1) + beyond - waiting
 
     def waits(self) -> Callable[[int], bool]:
         """What tells of a position whether it is unsettled."""
@@ -148,6 +149,14 @@ class Cursor:
     def offer_ahead(self, first: int, last: int) -> None:
         if last > self.offered:
             self.ahead.settle(max(first, self.offered + 1), last)
+
+    def reopen(self, first: int, last: int) -> None:
+        """What was settled there is not any more, and has never been offered. What else was is known as such."""
+        self.progress.unsettle(first, last)
+        if first <= self.offered:
+            self.ahead.settle(0, self.offered)
+            self.offered = first - 1
+        self.ahead.unsettle(first, last)
 
     def forget_offers(self) -> None:
         """What lies below the mark, or is settled up to the floor, need not be told one by one."""

@@ -42,6 +42,8 @@ class Outcome(IntEnum):
     """Back to its place as if it had never left: its consumer says that nobody has looked at it (AMQP released, JMS prefetch)."""
     MOVED = 12
     """An operator had it go elsewhere: it is there since the same commit."""
+    RESTORED = 13
+    """No end: a purge was undone, and what it had settled is not settled any more. What was offered before is told as offered again, to no link."""
 
 
 # -- outputs ------------------------------------------------------------------------------------------------------------------------
@@ -204,9 +206,51 @@ class PolicyDropped:
     pattern: str
 
 
+@dataclass(slots=True)
+class UndoKept:
+    """What this commit's purge may give back (R14); of an operation, which has several commits, what this one adds. Insert, or replace all but `ranges`,
+    which are added. Instants in ms."""
+
+    undo: int
+    """The request that asked for the purge, or for the operation."""
+    verb: str
+    address: str
+    destination: int
+    at: int
+    lapses_at: int
+    """0: the operation goes on."""
+    swept: int
+    messages: int
+    """In all, as `octets`."""
+    octets: int
+    ranges: list[tuple[int, int, int, int, int]] = field(default_factory=list)
+    """(subscription, lane, first, last, mark): records.NEVER, or how many times each has failed. At recovery: all of them."""
+
+
+class UndoEnd(Enum):
+    """Why a purge cannot be undone any more."""
+
+    UNDONE = "undone"
+    LAPSED = "lapsed"
+    """Its time is over."""
+    SPACE = "disk space is low"
+    SCATTERED = "too scattered"
+    """The messages lie among others that stay: it would take too much memory to know them."""
+    CROWDED = "too many later ones"
+    DESTROYED = "its destination was destroyed"
+    GIVEN_UP = "given up"
+    """An operator wants the disk back."""
+
+
+@dataclass(slots=True)
+class UndoEnded:
+    undo: int
+    how: UndoEnd
+
+
 Definition = (
     DestinationDefined | DestinationDestroyed | SubscriptionDefined | SubscriptionDestroyed | SegmentClosed
-    | AliasDefined | AliasDeleted | PolicyDefined | PolicyDropped
+    | AliasDefined | AliasDeleted | PolicyDefined | PolicyDropped | UndoKept | UndoEnded
 )  # fmt: skip
 
 
@@ -455,6 +499,8 @@ class Effects:
     """As many are beyond what one flush tells of."""
     dismissed: list[tuple[int, str]] = field(default_factory=list)
     """Connections that an operator closes, and what they are told."""
+    given_up: list[tuple[int, str, int]] = field(default_factory=list)
+    """Purges that cannot be undone any more as disk space is low: number, address, octets."""
     unlisted: list[int] = field(default_factory=list)
     """Temporary destinations that were in earlier statistics and have ended: nothing else says so, as no definition told that they were there."""
 

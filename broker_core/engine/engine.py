@@ -41,6 +41,7 @@ from .subscription import Subscription
 from .temporary import create_temporary, end_own, end_temporaries
 from .topics import leave_out
 from .transactions import begin, end, roll_back_all, time_out, transacted
+from .undoing import lapse
 
 PRESETTLED_LINGER_MS = 50
 """Presettled deliveries that have left are marked settled by the next flush; when nothing else causes one, after so long."""
@@ -113,6 +114,8 @@ class Engine:
             time_out(shard)
             tend(shard)
             mark_deliveries(shard)
+            if shard.records.known:
+                lapse(shard, space_low=space_low)
         batch = shard.batch
         marked = serve(shard)
         if shard.overfull or shard.blocked:
@@ -142,7 +145,7 @@ class Engine:
         shard.unreleased.append((shard.presettled, shard.browsing.sending))
         shard.presettled, shard.browsing.sending = [], []
         effects = Effects(commit, batch.outputs, batch.reads, batch.discarded, statistics=rows, noted=batch.noted, noted_more=batch.noted_more)
-        effects.dismissed = batch.dismissed
+        effects.dismissed, effects.given_up = batch.dismissed, batch.given_up
         if report:
             effects.checkpoint = checkpoint(shard)
             effects.maintenance = maintain(shard)

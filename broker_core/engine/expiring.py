@@ -61,6 +61,8 @@ def sweep_expired(shard: Shard) -> None:
     """Look for stored messages that expired since the last sweep; goes on page by page until it has reached now."""
     if shard.expiry_read or shard.expiry_page is not None:
         return
+    if shard.expiry_again is not None:
+        shard.expiry_from, shard.expiry_again = min(shard.expiry_from, (shard.expiry_again, 0)), None
     shard.expiry_upto = shard.now
     shard.expiry_read = shard.next_read()
     segments = shard.segments.all()

@@ -21,7 +21,6 @@ from .message import VOLATILE, Message, weight_of
 from .operation import Operation
 from .paging import Shares
 from .progress import BLOCK, Progress
-from .reads import PageWanted
 from .scan_invariants import check_selections
 from .schedule_invariants import check_schedule
 from .selection import Scan
@@ -175,10 +174,9 @@ def _check_reading(shard: Shard, cursor: Cursor) -> None:
     if any(handing.read.read == cursor.reading and cursor in handing.rest for handing in shard.handing if isinstance(handing, Shares)):
         return
     if cursor.reading:
-        reader, read, _ = shard.reading[cursor.reading]
+        reader = shard.reading[cursor.reading][0]
         readers = (reader, *shard.joined.get(cursor.reading, ()))
         assert sum(each is cursor for each in readers) == 1, f"read {cursor.reading} of {name} is another's"
-        assert not isinstance(read, PageWanted) or cursor.loaded > read.after, f"read {cursor.reading} of {name} starts beyond {cursor.loaded}"
         return
     if cursor.subscription.takes_all and cursor.subscription not in shard.unserved:
         assert not cursor.missing, f"bodies of {name} are missing and nobody reads them"

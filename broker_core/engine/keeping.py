@@ -100,6 +100,7 @@ def tend(shard: Shard) -> None:
         for position in _below(behind, lane.bodies):
             del lane.bodies[position]
         over = min((cursor.progress.floor for cursor in cursors), default=lane.tail)
+        over = min(over, shard.records.lowest((lane.destination.number, lane.index), over))
         if lane.buried.ahead:
             shard.has_buried(lane, 0, over - 1)
         if not lane.kept and not lane.bodies and not lane.buried.ahead:

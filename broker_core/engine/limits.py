@@ -121,5 +121,11 @@ class Limits:
     """Microseconds, about, of the node and of the database, that a flush gives to operations when it has nothing else to do."""
     operation_effort_beside: int = 2_000
     """The same beside other traffic, which waits so much longer: 65 messages that are moved."""
+    undo_ms: int = 0
+    """For so long a purge can be undone, where its destination says nothing else; 0: none can. Meanwhile the disk keeps what it discarded."""
+    undo_records_max: int = 1_000
+    """Purges and deletions that can be undone; of more the oldest cannot any more."""
+    undo_ranges_max: int = 1_000_000
+    """Ranges of neighbours in what they have discarded, at 24 octets of memory each. One may have a quarter of them: to undo it takes 0.5 s."""
     compact_below: float = 0.10
     """A closed segment with a smaller part of its rows unsettled is compacted (R5)."""

@@ -4,6 +4,8 @@ done after that flush's commit: a row goes only when its settlement is durable."
 
 from __future__ import annotations
 
+from itertools import islice
+
 from .duplicates import trims
 from .message import VOLATILE
 from .pins import pinned_within
@@ -63,6 +65,8 @@ def _is_live(shard: Shard, segment: Segment) -> bool:
     for key, (first, last) in segment.lanes.items():
         if shard.pinned and pinned_within(shard, key, first, last):
             return True
+        if shard.records.known and next(shard.records.within(key, first, last), None) is not None:
+            return True
         destination = shard.numbered.get(key[0])
         for subscription in destination.subscriptions if destination is not None else ():
             if _needs(subscription, key, segment):
@@ -78,9 +82,12 @@ def _needs(subscription: Subscription, key: LaneKey, segment: Segment) -> bool:
 
 
 def _unsettled(shard: Shard, key: LaneKey, first: int, last: int, at_most: int) -> list[tuple[int, int]]:
-    """Up to `at_most` ranges of the lane's interval in which some subscription has something unsettled, or a browser is still being sent a body."""
+    """Up to `at_most` ranges of the lane's interval in which some subscription has something unsettled, or a purge may be undone, or a browser is still
+    being sent a body."""
     destination = shard.numbered.get(key[0])
     found = [(position, position) for position in pinned_within(shard, key, first, last)] if shard.pinned else []
+    if shard.records.known:
+        found += islice(shard.records.within(key, first, last), at_most)
     for subscription in destination.subscriptions if destination is not None else ():
         cursor = subscription.cursors[key[1]]
         if cursor is None or cursor.progress.floor > last:
@@ -142,6 +149,7 @@ def _sweep(shard: Shard) -> SweepRetained:
         cursors = [s.cursors[key[1]] for s in destination.subscriptions] if destination else []
         floor = min((c.progress.floor for c in cursors if c is not None), default=high + 1)
         floor = min([floor, *(pinned_within(shard, key, low, high) if shard.pinned else ())])
+        floor = shard.records.lowest(key, floor)
         if floor > low:
             sweep.settled.append((*key, low, min(floor - 1, high)))
             if floor > high:

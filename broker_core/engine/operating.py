@@ -23,6 +23,7 @@ from .properties import Properties, Value
 from .reads import PageWanted
 from .shard import Shard
 from .subscription import Subscription
+from .undoing import finish
 from .walk import Walk, may_come_again
 
 LOOK = 10
@@ -63,6 +64,7 @@ def restore(shard: Shard, row: OperationRow) -> None:
         if cursor is not None:
             walk.at = at if not walk.lanes else walk.at
             walk.lanes.append((cursor, tail))
+    operation.undoes = operation.undoes and (not operation.done or operation.number in shard.records.known)
     begin(shard, operation, walk)
 
 
@@ -119,6 +121,8 @@ def _end(shard: Shard, operation: Operation, state: OperationState, error: str =
         if operation in line:
             line.remove(operation)
     operations.changed[operation.number] = operation
+    if (record := shard.records.known.get(operation.number)) is not None:
+        finish(shard, record)
 
 
 # -- reading ----------------------------------------------------------------------------------------------------------------------------

@@ -48,8 +48,8 @@ class Page:
 class Operation:
     __slots__ = (
         "address", "arguments", "destination", "done", "ended_at", "error", "failed", "limit", "looked_at", "number", "pages", "priority",
-        "reading", "selected", "skipped", "started_at", "state", "subscription", "takes_all", "target", "told_at", "total", "verb",
-        "walk", "wanted",
+        "reading", "selected", "skipped", "started_at", "state", "subscription", "takes_all", "target", "told_at", "total", "undoes",
+        "verb", "walk", "wanted",
     )  # fmt: skip
 
     def __init__(self, number: int, address: str, arguments: dict[str, Any], destination: int, subscription: int) -> None:
@@ -80,6 +80,8 @@ class Operation:
         self.pages: deque[Page] = deque()
         self.reading = 0
         """The number of the read on its way; 0: none."""
+        self.undoes = self.verb in (DELETE, PURGE)
+        """What it discards may come back."""
 
     @property
     def is_dry(self) -> bool:

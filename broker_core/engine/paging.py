@@ -177,6 +177,8 @@ class Shares:
 
 
 def _take_page(shard: Shard, cursor: Cursor, read: PageWanted, command: PageLoaded, *, together: bool) -> None:
+    if cursor.loaded <= read.after:  # it went back since, to what comes before the page: it reads anew
+        return
     progress, gone, first = cursor.progress, cursor.gone, cursor.loaded  # after a purge further than what was asked for
     settled_some = progress.ahead or progress.floor > read.after + 1
     octets = 0

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping
 
+from . import undoing
 from .accounting import discard_body
 from .address import is_reserved, is_temporary, is_valid
 from .aliases import target_of
@@ -17,6 +18,7 @@ from .message import VOLATILE, Message
 from .operation import COPY, DELETE, EXPIRE, MOVE, PURGE, REPRIORITIZE, RETRY, Operation
 from .placing import create, why_no_members
 from .policy import settings_for
+from .progress import ranges
 from .properties import read_annotations
 from .settings import UNLIMITED
 from .shard import Shard
@@ -45,12 +47,24 @@ def take_out(shard: Shard, cursor: Cursor, message: Message) -> Message:
 
 
 def _discard(shard: Shard, operation: Operation, cursor: Cursor, messages: list[Message]) -> None:
+    if operation.undoes and cursor.durable:
+        _keep_for_undo(shard, operation, cursor, messages)
     taken = [take_out(shard, cursor, message) for message in messages]
     settle_all(shard, cursor, taken, Outcome.PURGED)
     if not cursor.stored:
         for message in taken:
             discard_body(shard, message)
     operation.done += len(taken)
+
+
+def _keep_for_undo(shard: Shard, operation: Operation, cursor: Cursor, messages: list[Message]) -> None:
+    number = operation.number
+    record = shard.records.known.get(number) or undoing.begin(shard, number, operation.verb, cursor.subscription.destination)
+    if record is not None:
+        failed = [message.position for message in messages if message.position in cursor.failures]
+        for first, last in ranges([message.position for message in messages]):
+            undoing.keep(shard, record, cursor, first, last, failed)
+    operation.undoes = record is not None and undoing.write(shard, record, sum([message.size for message in messages]))
 
 
 def _expire(shard: Shard, operation: Operation, cursor: Cursor, messages: list[Message]) -> None:

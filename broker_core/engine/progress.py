@@ -10,6 +10,7 @@ from collections.abc import Iterator
 
 BLOCK = 4096
 """Positions per block: 512 octets, one small row of a checkpoint."""
+_FULL = (1 << BLOCK) - 1
 
 
 class Progress:
@@ -49,6 +50,40 @@ class Progress:
                 self.ahead += after.bit_count() - before.bit_count()
                 self.blocks[number] = after
                 self.dirty[number] = None
+
+    def unsettle(self, first: int, last: int) -> None:
+        """Mark first to last, inclusive, as not settled; costs a step for each block between there and the floor."""
+        floor = self.floor
+        if first < floor:
+            self.floor = first
+            if last + 1 < floor:
+                self._fill(last + 1, floor - 1)
+                return
+            first = floor
+        for number in range(first // BLOCK, last // BLOCK + 1):
+            before = self.blocks.get(number)
+            if before is None:
+                continue
+            base = number * BLOCK
+            low, high = max(first - base, 0), min(last - base, BLOCK - 1)
+            after = before & ~(((1 << (high - low + 1)) - 1) << low)
+            if after == before:
+                continue
+            self.ahead -= before.bit_count() - after.bit_count()
+            self.dirty[number] = None
+            if after:
+                self.blocks[number] = after
+            else:
+                del self.blocks[number]
+
+    def _fill(self, first: int, last: int) -> None:
+        """Settled so far because they lay below the floor."""
+        for number in range(first // BLOCK, last // BLOCK + 1):
+            base = number * BLOCK
+            low, high = max(first - base, 0), min(last - base, BLOCK - 1)
+            self.blocks[number] = self.blocks.get(number, 0) | (_FULL if high - low + 1 == BLOCK else ((1 << (high - low + 1)) - 1) << low)
+            self.dirty[number] = None
+        self.ahead += last - first + 1
 
     def _raise_floor(self, floor: int) -> None:
         """Move the floor up, then on over whatever is settled right above it."""

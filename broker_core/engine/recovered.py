@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from .effects import AliasDefined, Checkpoint, DestinationDefined, OperationRow, PolicyDefined, PreparedBranch, SegmentClosed, SubscriptionDefined
+from .effects import AliasDefined, Checkpoint, DestinationDefined, OperationRow, PolicyDefined, PreparedBranch, SegmentClosed, SubscriptionDefined, UndoKept
 
 
 @dataclass(slots=True)
@@ -64,5 +64,7 @@ class Recovered:
     """Branches that are prepared or were ended by hand, in the order of their numbers."""
     operations: list[OperationRow] = field(default_factory=list)
     """Those that wait or run, in the order of their numbers."""
+    undo: list[UndoKept] = field(default_factory=list)
+    """Purges that may be undone, in the order of their numbers."""
     retained: dict[tuple[int, int], tuple[int, int]] = field(default_factory=dict)
     """(destination, lane) -> (lowest, highest) position in the retained table."""

@@ -28,6 +28,7 @@ from .selector import compile_selector
 from .settings import REMOVE_OLDEST
 from .shard import Decode, Shard, nothing
 from .subscription import Filter, Subscription
+from .undoing import restore as restore_undo
 from .wildcard import WildcardSubscription
 
 SEQUENCES_SKIPPED = 1 << 24
@@ -62,6 +63,8 @@ def recover(found: Recovered, limits: Limits, instance: str, decode: Decode = no
         destination.idle_since = shard.now
         shard.watched[destination] = None
     restore_branches(shard, found.prepared)
+    for purge in found.undo:
+        restore_undo(shard, purge)
     for operation in found.operations:
         restore_operation(shard, operation)
     if DEAD_MESSAGE_QUEUE not in shard.destinations:
@@ -162,6 +165,10 @@ def _replay(shard: Shard, row: LedgerRow) -> None:
 
 
 def _settle(shard: Shard, cursor: Cursor, first: int, last: int, outcome: int) -> None:
+    if outcome == Outcome.RESTORED:
+        cursor.reopen(first, last)
+        shard.change(cursor)
+        return
     cursor.progress.settle(first, last)
     if outcome in ONCE and cursor.subscription.destination.is_topic:
         shard.has_buried(cursor.lane, first, last)

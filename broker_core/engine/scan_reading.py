@@ -125,6 +125,8 @@ def loaded(shard: Shard, scan: Scan, read: PageWanted | PositionsWanted, command
 
 def _take_page(shard: Shard, scan: Scan, read: PageWanted, command: PageLoaded) -> None:
     cursor = scan.cursor
+    if scan.at <= read.after:  # it went back since: it reads anew
+        return
     recognize(shard, command.messages)
     for message in command.messages:
         position = message.position

@@ -59,6 +59,8 @@ class Settings:
     """Of all; one that states more, or none, has this."""
     limit_behavior: str = FLOW_CONTROL
     """When one of the first two is reached."""
+    undo_ms: int = UNLIMITED
+    """For so long a purge of it can be undone; -1: as long as the service has it, 0: none can."""
     foreign_link: str = ""
     """Of a queue: the link over which its messages are forwarded to another broker (engine.foreign); empty: they stay here."""
     foreign_address: str = ""
@@ -164,6 +166,7 @@ BOUNDS: dict[str, tuple[type, float, float]] = {
     "consumer_flow_limit": (int, UNLIMITED, 65_535),
     "time_to_live_ms": (int, UNLIMITED, 100 * 365 * 86_400_000),
     "time_to_live_max_ms": (int, UNLIMITED, 100 * 365 * 86_400_000),
+    "undo_ms": (int, UNLIMITED, 30 * 86_400_000),
 }
 """Of every number and flag: its type, least and greatest value."""
 OF_A_MESSAGE = ("max_message_octets", "max_producers", "time_to_live_ms", "time_to_live_max_ms")

@@ -19,6 +19,7 @@ from .message import VOLATILE, Header, Message
 from .observing import Observed
 from .operations import Operations
 from .reads import PageWanted, PositionsWanted, Read
+from .records import Records
 from .schedule import Schedule
 from .segments import LaneKey, Segments
 from .subscription import Subscription
@@ -61,6 +62,7 @@ class Batch:
         "evicted",
         "failures",
         "firsts",
+        "given_up",
         "looks",
         "messages",
         "noted",
@@ -97,6 +99,8 @@ class Batch:
         self.due: list[int] = []
         self.dismissed: list[tuple[int, str]] = []
         """Connections that an operator closes, and what they are told."""
+        self.given_up: list[tuple[int, str, int]] = []
+        """Purges that cannot be undone any more as disk space is low: number, address, octets."""
         self.taken: list[int] = []
         self.remembered: dict[Destination, list[str]] = {}
         """Identifiers of stored messages."""
@@ -224,6 +228,7 @@ class Shard:
         "effort",
         "expired",
         "expiring",
+        "expiry_again",
         "expiry_from",
         "expiry_page",
         "expiry_read",
@@ -257,6 +262,7 @@ class Shard:
         "presettled",
         "read_number",
         "reading",
+        "records",
         "redelivered",
         "scan_at",
         "scan_began",
@@ -330,6 +336,8 @@ class Shard:
         self.segments = Segments()
         self.timers = Timers()
         self.schedule = Schedule()
+        self.records = Records()
+        """Purges that may be undone."""
         self.duplicates = Duplicates()
         self.accepted = self.settled = self.dead = self.expired = self.redelivered = 0
         """Of all destinations, destroyed ones included, since recovery."""
@@ -384,6 +392,8 @@ class Shard:
         """What is being handed to many subscriptions or comes back from closed links, portion by portion; the next to go on first."""
         self.expiry_from = (0, 0)
         """(expiration, sequence) up to which the sweep has looked."""
+        self.expiry_again: int | None = None
+        """The next sweep is to look again at what has expired since then: a purge was undone."""
         self.expiry_upto = 0
         self.expiry_page: tuple[int, int] | None = None
         """The same, as soon as everything in `expiring` is ended; None: no page is being worked off."""

@@ -344,6 +344,8 @@ class Host:
         if effects.discarded or effects.maintenance:
             self._janitor.take(effects)
         self._dead_log.write(effects, time.monotonic())
+        for number, address, octets in effects.given_up:
+            log.warning("disk space is low: purge %d of %s cannot be undone any more, which frees %d octets", number, address, octets)
         if effects.reports:
             self.spawn(self._report(effects))
 

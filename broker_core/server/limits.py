@@ -79,6 +79,7 @@ def limits_of(config: BrokerConfig) -> Limits:
         prepared_octets_max=config.prepared_octets_max,
         temporaries_max=config.connection_temporaries_max,
         message_octets_max=config.message_octets_max,
+        undo_ms=config.undo_seconds * 1000,
         settings=Settings(
             redelivery_max=config.redelivery_max,
             redelivery_delay_ms=config.redelivery_delay_ms,

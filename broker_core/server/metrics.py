@@ -61,6 +61,8 @@ def gauges(shard: Shard) -> dict[str, Any]:
         "duplicate_ids_remembered": shard.duplicates.ids,
         "prepared_branches": shard.branches.prepared,
         "prepared_octets": shard.branches.octets,
+        "undo_records": len(shard.records.known),
+        "undo_octets": shard.records.octets,
         "links": len(shard.links),
         "body_memory_octets": shard.memory,
         "body_memory_octets_max": shard.limits.memory_octets,

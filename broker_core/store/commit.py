@@ -25,11 +25,13 @@ from broker_core.engine.effects import (
     SegmentClosed,
     SubscriptionDefined,
     SubscriptionDestroyed,
+    UndoEnded,
+    UndoKept,
 )
 from broker_core.engine.message import Message, StoredBody
 from broker_core.engine.reads import RETAINED
 
-from . import inbox, operations
+from . import inbox, operations, undo
 from .arrays import integers, texts
 from .ledger import Ledger
 from .literals import json_literal, literal
@@ -123,7 +125,7 @@ class CommitBuilder:
         if commit.operations:
             parts += operations.progress(commit.operations, self._shard)
         for kind, definitions in groupby(commit.definitions, key=type):
-            parts.extend(self._define_all(kind, list(definitions)))
+            parts.extend(self._define_all(kind, list(definitions), commit))
         for request, done, result in commit.answers:
             parts.append(
                 b"UPDATE surety.control_request SET answered_at = clock_timestamp(), done = %b, result = %b WHERE shard = %d AND request = %d"
@@ -189,8 +191,12 @@ class CommitBuilder:
         )
         return [b"WITH copied AS (" + insert.encode() + values + lookup.encode() + reference.encode()]
 
-    def _define_all(self, kind: type[Definition], definitions: list[Any]) -> list[bytes]:
+    def _define_all(self, kind: type[Definition], definitions: list[Any], commit: Commit) -> list[bytes]:
         """Neighbours of one kind. Subscriptions in one statement: those of a pattern may be thousands."""
+        if kind is UndoKept:
+            return [statement for kept in definitions for statement in undo.keep(kept, self._shard, commit.number)]
+        if kind is UndoEnded:
+            return [statement for ended in definitions for statement in undo.end(ended, self._shard, commit.at)]
         if kind is SubscriptionDefined:
             return [self._subscriptions(definitions)]
         if kind is SubscriptionDestroyed:

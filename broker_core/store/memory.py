@@ -25,6 +25,8 @@ from broker_core.engine.effects import (
     SegmentClosed,
     SubscriptionDefined,
     SubscriptionDestroyed,
+    UndoEnded,
+    UndoKept,
 )
 from broker_core.engine.message import VOLATILE, Header, Message, StoredBody
 from broker_core.engine.reads import RETAINED, Read
@@ -234,6 +236,12 @@ class MemoryStore:
             journal.remove(tables.aliases, definition.address)
         elif isinstance(definition, SubscriptionDestroyed):
             journal.remove(tables.subscriptions, definition.subscription)
+        elif isinstance(definition, UndoKept):
+            known_ranges = tables.undo[definition.undo].ranges if definition.undo in tables.undo else []
+            journal.put(tables.undo, definition.undo, replace(definition, ranges=[*known_ranges, *definition.ranges]))
+        elif isinstance(definition, UndoEnded):
+            journal.remove(tables.undo, definition.undo)
+            journal.put(tables.undo_ended, definition.undo, definition.how)
         else:
             lanes = dict(definition.lanes)
             journal.change(tables.segments[definition.segment], "closed", SegmentClosed(definition.segment, definition.last_sequence, lanes))

@@ -34,6 +34,7 @@ def recovered(tables: Tables, epoch: int, clock_ms: int, instance: str) -> Recov
         found.scheduled.append((number, len(sizes), sum(sizes)))
     found.prepared = [branch.recovered() for _, branch in sorted(tables.prepared.items())]
     found.operations = [replace(row) for _, row in sorted(tables.operations.items()) if row.ended_at is None]
+    found.undo = [replace(kept, ranges=list(kept.ranges)) for _, kept in sorted(tables.undo.items())]
     for number in sorted({destination for destination, _, _ in tables.duplicates}):
         kept = [(at, one) for (destination, at, _), identifiers in sorted(tables.duplicates.items()) if destination == number for one in identifiers]
         found.duplicates.append((number, [at for at, _ in kept], [one for _, one in kept]))

@@ -8,7 +8,7 @@ from enum import Enum
 from typing import Any, TypeVar
 
 from broker_core.engine.commands import TakeOver
-from broker_core.engine.effects import AliasDefined, DestinationDefined, OperationRow, PolicyDefined, SegmentClosed, SubscriptionDefined
+from broker_core.engine.effects import AliasDefined, DestinationDefined, OperationRow, PolicyDefined, SegmentClosed, SubscriptionDefined, UndoEnd, UndoKept
 from broker_core.engine.message import Header, StoredBody
 from broker_core.engine.recovered import LedgerRow
 
@@ -130,6 +130,9 @@ class Tables:
         self.prepared: dict[int, KeptBranch] = {}
         """By number, in order."""
         self.operations: dict[int, OperationRow] = {}
+        self.undo: dict[int, UndoKept] = {}
+        """What may be undone."""
+        self.undo_ended: dict[int, UndoEnd] = {}
         self.duplicates: dict[tuple[int, int, int], list[str]] = {}
         """(destination, instant, commit) -> identifiers."""
         self.ledger: list[LedgerRow] = []

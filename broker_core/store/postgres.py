@@ -98,6 +98,7 @@ class PostgresStore:
                 await self._progress.execute(QUERIES["progress_remove_destroyed"], keys)
                 await self._progress.execute(QUERIES["tombstones_remove"], keys)
                 await self._progress.execute(QUERIES["operations_remove"], keys)
+                await self._progress.execute(QUERIES["undo_remove"], keys)
             recovery = Recovery(self._progress, self._shard, self._lease.epoch, self._segments)
             recovered, self._open_segment = await recovery.read()
             await segments.ensure_ledger(recovery.ledger_segment)

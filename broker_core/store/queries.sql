@@ -273,6 +273,20 @@ DELETE FROM surety.operation WHERE ctid = ANY(ARRAY(
     WHERE shard = %(shard)s AND ended_at < (extract(epoch FROM clock_timestamp() - interval '30 days') * 1000)::int8 LIMIT 1000
 ))
 
+-- name: undo_read
+SELECT undo, verb, address, destination, kept_at, lapses_at, swept, messages, octets FROM surety.undo
+WHERE shard = %(shard)s AND ended_at IS NULL ORDER BY undo
+
+-- name: undo_ranges_read
+SELECT undo, subscriptions, lanes, firsts, lasts, marks FROM surety.undo_range WHERE shard = %(shard)s ORDER BY undo, number
+
+-- name: undo_remove
+-- Those that ended a month ago, at most 1,000.
+DELETE FROM surety.undo WHERE ctid = ANY(ARRAY(
+    SELECT ctid FROM surety.undo
+    WHERE shard = %(shard)s AND ended_at < (extract(epoch FROM clock_timestamp() - interval '30 days') * 1000)::int8 LIMIT 1000
+))
+
 -- name: prepared_read
 SELECT branch, xid, account, prepared_at, state::int4, octets FROM surety.prepared WHERE shard = %(shard)s ORDER BY branch
 

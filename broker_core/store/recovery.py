@@ -18,6 +18,7 @@ from .operations import unended
 from .prepared import prepared_branches
 from .queries import QUERIES
 from .segments import Segments
+from .undo import undoable
 
 Lane = tuple[int, int]
 
@@ -59,6 +60,7 @@ class Recovery:
         recovered.scheduled = await self._all("scheduled_counts")
         recovered.prepared = await prepared_branches(self._cursor, self._shard)
         recovered.operations = await unended(self._cursor, self._shard)
+        recovered.undo = await undoable(self._cursor, self._shard)
         recovered.duplicates = [_identifiers(*row) for row in await self._all("duplicates_read")]
         ((recovered.instance,),) = await self._all("installation_read")
         recovered.clock_ms = (await self._all("clock"))[0][0]

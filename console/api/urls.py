@@ -4,7 +4,7 @@ from django.urls import path, re_path
 
 from console.services.branches import VERBS
 
-from . import connections, definitions, delayed, destinations, messages, names, nodes, operations, people, schedule, state
+from . import connections, definitions, delayed, destinations, messages, names, nodes, operations, people, schedule, state, undo
 
 NUMBER = "[0-9]{1,18}"
 KEY = "1?[0-9]-[0-9]{1,18}"
@@ -46,6 +46,9 @@ urlpatterns = [
     path("operations", operations.Operations.as_view()),
     re_path(rf"^operations/(?P<number>{NUMBER})$", operations.OneOperation.as_view()),
     re_path(rf"^operations/(?P<number>{NUMBER})/cancel$", operations.Cancel.as_view()),
+    path("undo", undo.Undos.as_view()),
+    re_path(rf"^undo/(?P<number>{NUMBER})$", undo.OneUndo.as_view()),
+    re_path(rf"^undo/(?P<number>{NUMBER})/undo$", undo.Undoing.as_view()),
     re_path(rf"{DESTINATION}/scheduled$", delayed.Delayed.as_view()),
     re_path(rf"{DESTINATION}/scheduled/(?P<delayed>{NUMBER})/cancel$", delayed.CancelDelayed.as_view()),
     re_path(rf"{DESTINATION}/scheduled/(?P<delayed>{NUMBER})/deliver$", delayed.DeliverDelayed.as_view()),

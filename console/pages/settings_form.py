@@ -32,6 +32,7 @@ WORDS = {
     "max_producers": ("Producers at most", "Connections that have sent to it and are open. -1: unlimited."),
     "time_to_live_ms": ("Time to live (ms)", "Of messages that state none. -1: for ever."),
     "time_to_live_max_ms": ("Time to live at most (ms)", "Of all, whatever they state. -1: unlimited."),
+    "undo_ms": ("A purge can be undone for (ms)", "Meanwhile the disk keeps what it discarded. -1: SURETY_UNDO_SECONDS, 0: not at all."),
     "foreign_link": ("Forwarded over link", "To another broker; nobody consumes here. Empty: it is not forwarded."),
     "foreign_address": ("Its address there", "As the other broker calls it; empty: as here."),
     "limit_behavior": ("When it is full", "FLOW_CONTROL lets producers wait, REJECT_NEWEST refuses what comes, the others remove messages."),

@@ -77,6 +77,8 @@ NODE = {
     "foreign_queues_without_link": "Names of links over which queues are to be forwarded, and that nobody has defined.",
     "prepared_branches": "Branches of distributed transactions that are prepared and wait for their outcome.",
     "prepared_octets": "What they keep in the node's memory.",
+    "undo_records": "Purges and deletions that can be undone.",
+    "undo_octets": "Header sections and bodies of what they have discarded, which stays on the disk for them.",
     "temporary_destinations": "Temporary destinations, of all connections.",
     "synchronous_commits_total": "Group commits that waited for the disk.",
 }

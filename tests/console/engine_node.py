@@ -18,6 +18,8 @@ from broker_core.engine.effects import (
     Effects,
     PolicyDefined,
     PolicyDropped,
+    UndoEnded,
+    UndoKept,
 )
 from broker_core.engine.limits import Limits
 from broker_core.engine.message import Header, Message, Reliability
@@ -25,6 +27,7 @@ from broker_core.engine.recovered import Recovered
 from broker_core.engine.recovery import recover
 from broker_core.store.lease import LOCK
 from broker_core.store.operations import progress
+from broker_core.store.undo import end, keep
 
 NOW = 1_800_000_000_000
 
@@ -35,7 +38,7 @@ class EngineNode:
     def __init__(self, dsn: str, messages: dict[str, int] | None = None) -> None:
         """`messages`: how many lie on which address from the beginning."""
         self._dsn = dsn
-        self._engine = recover(Recovered(epoch=1, clock_ms=NOW, checkpoint=Checkpoint(0, 0, 0)), Limits(), "test")
+        self._engine = recover(Recovered(epoch=1, clock_ms=NOW, checkpoint=Checkpoint(0, 0, 0)), Limits(undo_ms=3_600_000), "test")
         self._engine.apply(OpenPeer(1, "guest"), NOW)
         for address, number in (messages or {}).items():
             for _ in range(number):
@@ -88,6 +91,9 @@ class EngineNode:
                     self._connection.execute(
                         "UPDATE surety.destination SET destroyed_at = clock_timestamp() WHERE destination = %s", [definition.destination]
                     )
+                elif isinstance(definition, UndoKept | UndoEnded):
+                    for statement in keep(definition, 0, 1) if isinstance(definition, UndoKept) else end(definition, 0, NOW):
+                        self._connection.execute(statement)
                 else:
                     self._name(definition)
             for row in effects.statistics:

@@ -75,7 +75,7 @@ def rows(dsn: str, query: str) -> list[tuple[Any, ...]]:
 
 
 def one_of_each(dsn: str) -> None:
-    """What operators name: the pattern and the alias queue/a, the object, the link and the account a; branch 1, operation 1, request 1."""
+    """What operators name: the pattern and the alias queue/a, the object, the link and the account a; branch 1, operation 1, undo 1, request 1."""
     for statement in (
         "INSERT INTO surety.policy VALUES (0, 'queue/a', '{}')",
         "INSERT INTO surety.alias VALUES (0, 'queue/a', 'queue/b', 'inherit', 'inherit', true)",
@@ -83,6 +83,7 @@ def one_of_each(dsn: str) -> None:
         "INSERT INTO surety.foreign_link (name, attributes) VALUES ('a', '{}')",
         "INSERT INTO surety.prepared VALUES (0, 1, '1:aa:bb', 'guest', 4, 2, 1, 10, 1000, NULL)",
         "INSERT INTO surety.operation VALUES (0, 1, 'delete', 'queue/orders', '{}', 'olga', 'running', 9, 4, 1, 0, 9, '{}', 1000, NULL, '')",
+        "INSERT INTO surety.undo VALUES (0, 1, 'purge', 'queue/orders', 1, 'olga', 1000, 2000, 0, 4, 40, NULL, NULL)",
         "INSERT INTO surety.account (name, salt, iterations, stored_key, server_key) VALUES ('a', '', 4096, '', '')",
         "INSERT INTO surety.control_request (verb, requested_by, answered_at, done, result) VALUES ('expire', 'scheduler', now(), true, '{}')",
     ):

@@ -114,7 +114,7 @@ def test_a_dry_run_counts_and_discards_nothing_and_the_purge_does(operator, node
         assert (counted.status_code, counted.document["discarded"], counted.document["depth"]) == (200, 3, 3)
     assert facts.rows(database, "SELECT verb FROM surety.control_request") == []
     assert call(operator, "GET", f"destinations/{number}").document["depth"] == 3
-    assert call(operator, "POST", f"destinations/{number}/purge", {"depth": 3}).document["result"] == {"purged": 3, "outstanding": 0}
+    assert call(operator, "POST", f"destinations/{number}/purge", {"depth": 3}).document["result"] == {"purged": 3, "outstanding": 0, "undo": 1, "undoable": 3}
     told = facts.rows(database, "SELECT who, what, address, arguments FROM surety.audit WHERE who = 'olga'")
     assert told == [("olga", "purge", "queue/orders", {"depth": 3})]
 

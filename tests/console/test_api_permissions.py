@@ -19,6 +19,7 @@ READS = {
     "requests/1": ANYBODY, "destinations": ANYBODY, "destinations/1": ANYBODY, "policies": LOOKERS, "policies/queue/a": LOOKERS, "aliases": LOOKERS,
     "aliases/queue/a": LOOKERS, "objects": LOOKERS, "objects/a": LOOKERS, "links": LOOKERS, "links/a": LOOKERS, "subscriptions": ANYBODY,
     "branches": LOOKERS, "branches/1": LOOKERS, "operations": ANYBODY, "operations/1": ANYBODY,
+    "undo": ANYBODY, "undo/1": ANYBODY,
     "accounts": LOOKERS, "accounts/guest": LOOKERS, "access": LOOKERS, "access/1": LOOKERS,
     "schedule": LOOKERS, "schedule/expire": LOOKERS,
     "operators": SUPERUSER, "operators/olga": SUPERUSER,
@@ -38,6 +39,8 @@ WRITES = [
     ("POST", "destinations/1/operations", {"verb": "purge", "filter": {"age_min_ms": 5}}, DISCARD),
     ("POST", "destinations/1/operations", {"verb": "move", "destination": "queue/b"}, SUPERUSER),
     ("POST", "operations/1/cancel", None, DISCARD),
+    ("POST", "undo/1/undo", None, DISCARD),
+    ("DELETE", "undo/1", None, DISCARD),
     ("PUT", "policies/queue/a", SETTINGS, MANAGE),
     ("DELETE", "policies/queue/a", None, MANAGE),
     ("POST", "aliases", {"address": "queue/new", "target": "queue/a"}, MANAGE),
@@ -112,9 +115,9 @@ def _template(path):
     first, _, rest = path.partition("?")[0].partition("/")
     if not rest:
         return ROOT + path.partition("?")[0]
-    if first in ("destinations", "operations", "branches", "requests", "grants", "access"):
+    if first in ("destinations", "operations", "undo", "branches", "requests", "grants", "access"):
         _, slash, verb = rest.partition("/")
-        return f"{ROOT}{first}/{{number}}{slash}{verb if first in ('destinations', 'operations') else '{verb}' if verb else ''}"
+        return f"{ROOT}{first}/{{number}}{slash}{verb if first in ('destinations', 'operations', 'undo') else '{verb}' if verb else ''}"
     if first in ("node", "nodes"):
         return ROOT + path.replace("/amqp/", "/{name}/").replace("/node-2/", "/{name}/")
     return f"{ROOT}{first}/{{name}}{'/run' if first == 'schedule' and rest.endswith('/run') else ''}"
@@ -165,10 +168,10 @@ def test_who_is_restricted_sees_nothing_of_others(path, things):
     expected = {ANYBODY: 200, LOOKERS: 403, SUPERUSER: 403}[READS[path]]
     for client in (_session(restricted := person("rita", role="restricted")), bearer(token(restricted))):
         response = call(client, "GET", path)
-        if path in ("destinations/1", "requests/1", "operations/1"):
+        if path in ("destinations/1", "requests/1", "operations/1", "undo/1"):
             expected = 404
         assert response.status_code == expected
-        if path in ("destinations", "subscriptions", "operations"):
+        if path in ("destinations", "subscriptions", "operations", "undo"):
             assert response.document["items"] == []
 
 

@@ -16,7 +16,7 @@ LISTS = {
     "objects/a": 1, "links": 1, "links/a": 1, "subscriptions": 1, "subscriptions?idle_seconds=60": 1, "branches": 1, "branches/1": 1, "accounts": 1,
     "accounts/a": 1, "access": 1, "access/1": 1, "operators": 2, "operators/olga": 2, "grants": 1, "grants/1": 1, "tokens": 1, "audit": 1,
     "audit?who=olga": 1, "audit?what=purge": 1, "audit?address=queue/a": 1, "audit?refused=true": 1, "audit?since=2026-01-01": 1, "requests/1": 1,
-    "operations": 1, "operations?open=true": 1, "operations/1": 1,
+    "operations": 1, "operations?open=true": 1, "operations/1": 1, "undo": 1, "undo?open=true": 1, "undo/1": 1,
     "node": 1, "nodes": 1, "health": 2, "totals": 1, "whoami": 0,
     "schedule": 2, "schedule/expire": 2,
 }  # fmt: skip

@@ -157,7 +157,7 @@ def test_a_destination_from_its_creation_to_its_end(node):
 def test_a_purge_is_of_the_depth_that_was_counted(node, database):
     assert mq("purge", "dst", "queue/orders", "--dry-run", "--json").document["discarded"] == 3
     ran = mq("purge", "dst", "queue/orders", "--force")
-    assert (ran.code, ran.told, ran.said) == (exits.DONE, "Done: purged 3, outstanding 0.\n", "")
+    assert (ran.code, ran.told, ran.said) == (exits.DONE, "Done: undo 1, purged 3, undoable 3, outstanding 0.\n", "")
     assert facts.rows(database, "SELECT arguments FROM surety.control_request WHERE verb = 'purge'") == [({"depth": 3},)]
 
 

@@ -15,6 +15,18 @@ OUTCOMES = {
 }  # fmt: skip
 
 
+def undo(bench: Bench, naive: Any, number: int) -> list[Output]:
+    """The naive broker's purge of that number comes back, and what is delivered of it."""
+    kept = list(bench.engine.shard.records.known)
+    assert len(kept) == len(naive.purged)
+    back = naive.undo(number)
+    request = bench.database.request("undo", QUEUE, {"undo": kept[number]})
+    bench.apply(c.Control(request, "undo", QUEUE, {"undo": kept[number]}))
+    heard = bench.flush()
+    assert bench.database.answer(request) == (True, {"undo": kept[number], "restored": back})
+    return heard
+
+
 class QueueHistory:
     """Who derives from it says how messages are sent, how consumers join, and what the naive broker makes of it. Peers and their links have one number."""
 
@@ -26,7 +38,7 @@ class QueueHistory:
 
     def play(self, count: int) -> None:
         """So many things happen, then everything is consumed."""
-        steps = {self.send: 16, self.attach: 3, self.settle: 24, self.read: 24, self.leave: 2, self.report: 4, self.purge: 0.2, self.crash: 0.3}
+        steps = {self.send: 16, self.attach: 3, self.settle: 24, self.read: 24, self.leave: 2, self.report: 4, self.purge: 0.3, self.undo: 0.3, self.crash: 0.3}
         for _ in range(count):
             self.random.choices(list(steps), list(steps.values()))[0]()
             self.check()
@@ -87,6 +99,11 @@ class QueueHistory:
 
     def purge(self) -> None:
         assert self.bench.control("purge", QUEUE)["purged"] == self.naive.purge()
+
+    def undo(self) -> None:
+        if self.naive.purged:
+            self.counts["undone"] += 1
+            self.hear(undo(self.bench, self.naive, self.random.randrange(len(self.naive.purged))))
 
     def crash(self) -> None:
         self.naive.crash()

@@ -60,6 +60,8 @@ class NaiveBroker:
         self.messages: dict[str, NaiveMessage] = {}
         self.links: dict[int, NaiveLink] = {}
         self.paused = False
+        self.purged: list[list[NaiveMessage]] = []
+        """What each purge discarded and may be undone."""
 
     def send(self, name: str, priority: int, *, stored: bool, colour: str = "") -> None:
         self.messages[name] = NaiveMessage(name, len(self.messages), priority, stored, colour)
@@ -141,7 +143,17 @@ class NaiveBroker:
         waiting = self.waiting()
         for message in waiting:
             message.state = "settled"
+        stored = [message for message in waiting if message.stored]
+        if stored:
+            self.purged.append(stored)
         return len(waiting)
+
+    def undo(self, number: int) -> int:
+        back = self.purged.pop(number)
+        for message in back:
+            message.state = "waiting"
+            message.was_there = True
+        return len(back)
 
     def owes(self) -> bool:
         """Somebody may receive and something waits: after a flush with all reads answered that must not be."""

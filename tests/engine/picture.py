@@ -23,6 +23,9 @@ def picture(bench: Bench) -> dict[str, object]:
         if branch.number:
             sends = [(send.address, _name(send.message)) for send in branch.sends if send.message.header.reliability >= STORED]
             shown[f"{xid} of {account}"] = branch.state, branch.number, sends, sorted(_settles(branch))
+    for number, record in shard.records.known.items():
+        held = {place: list(kept) for place, kept in record.kept.items()}
+        shown[f"purge {number}"] = record.address, record.at, record.lapses_at, record.messages, record.octets, held
     return shown
 
 

@@ -40,7 +40,7 @@ class History(QueueHistory):
         self.closing = "" if few else "e"  # what shares its owner is not closed
         rules = Settings(redelivery_max=MAXIMUM, redelivery_delay_ms=delay, redelivery_multiplier=1.0)
         memory = random.choice((300, 1 << 20))
-        bench = Bench(slow=True, settings=rules, compact_below=0.5, memory_octets=memory, window_rows=window, **few, **short, **SMALL)
+        bench = Bench(slow=True, settings=rules, compact_below=0.5, undo_ms=600_000, memory_octets=memory, window_rows=window, **few, **short, **SMALL)
         super().__init__(random, bench, GroupedBroker(MAXIMUM, delay, window))
 
     def hear(self, outputs: list[Output]) -> None:

@@ -11,6 +11,7 @@ from broker_core.engine.settings import Settings
 from broker_core.engine.effects import Delivered, Outcome, Output
 from broker_core.engine.selector import compile_selector
 from broker_core.engine.subscription import EVERYTHING, Filter
+from tests.engine.histories import undo
 from tests.engine.naive import NaiveBroker, NaiveLink
 from tests.engine.rig import DEAD, EXPRESS, QUEUE, Bench
 
@@ -26,7 +27,7 @@ class Histories(RuleBasedStateMachine):
         super().__init__()
         rules = Settings(redelivery_max=MAXIMUM, redelivery_delay_ms=0)
         small = {"page_rows": 3, "window_rows": 4, "segment_rows": 6, "memory_octets": 300, "page_octets": 128, "looks": 7, "scan_rows": 2, "scan_positions": 5}
-        self.bench = Bench(settings=rules, compact_below=0.5, **small)
+        self.bench = Bench(settings=rules, compact_below=0.5, undo_ms=60_000, **small)
         self.naive = NaiveBroker(MAXIMUM)
         self.peers = 1
         self.bench.control("create", QUEUE)
@@ -101,6 +102,12 @@ class Histories(RuleBasedStateMachine):
     @rule()
     def purge(self) -> None:
         assert self.bench.control("purge", QUEUE)["purged"] == self.naive.purge()
+
+    @precondition(lambda self: self.naive.purged)
+    @rule(data=st.data())
+    def undo(self, data: st.DataObject) -> None:
+        number = data.draw(st.integers(0, len(self.naive.purged) - 1))
+        self.hear(undo(self.bench, self.naive, number))
 
     @rule()
     def look(self) -> None:

@@ -33,7 +33,7 @@ class Recoveries(RuleBasedStateMachine):
         super().__init__()
         rules = Settings(redelivery_max=2, redelivery_delay_ms=50)
         small = {"page_rows": 3, "window_rows": 4, "segment_rows": 6, "memory_octets": 400, "page_octets": 128, "looks": 7, "scan_rows": 2, "scan_positions": 5}
-        self.bench = Bench(settings=rules, compact_below=0.5, **small)
+        self.bench = Bench(settings=rules, compact_below=0.5, undo_ms=600_000, **small)
         self.sent = self.numbers = 0
         self.branches: list[str] = []
         self.bench.control("create", QUEUE)
@@ -115,6 +115,12 @@ class Recoveries(RuleBasedStateMachine):
     @rule(address=addresses)
     def purge(self, address: str) -> None:
         self.bench.control("purge", address)
+
+    @precondition(lambda self: self.bench.engine.shard.records.known)
+    @rule(data=st.data(), verb=st.sampled_from(("undo", "undo", "give_up")))
+    def undo(self, data: st.DataObject, verb: str) -> None:
+        record = data.draw(st.sampled_from(list(self.bench.engine.shard.records.known.values())))
+        assert self.bench.control(verb, record.address, undo=record.number)["undo"] == record.number
 
     @rule(direction=st.sampled_from(("CONSUMERS", "PRODUCERS", "ALL")), verb=st.sampled_from(("pause", "resume", "resume")))
     def pause(self, direction: str, verb: str) -> None:

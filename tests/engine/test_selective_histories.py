@@ -26,7 +26,7 @@ class History(QueueHistory):
     def __init__(self, seed: int) -> None:
         random = Random(seed)
         rules = Settings(redelivery_max=MAXIMUM, redelivery_delay_ms=0)
-        bench = Bench(slow=True, settings=rules, compact_below=0.5, memory_octets=random.choice((300, 1 << 20)), **SMALL)
+        bench = Bench(slow=True, settings=rules, compact_below=0.5, undo_ms=600_000, memory_octets=random.choice((300, 1 << 20)), **SMALL)
         super().__init__(random, bench, NaiveBroker(MAXIMUM))
 
     def hear(self, outputs: list[Output]) -> None:

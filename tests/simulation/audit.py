@@ -366,6 +366,11 @@ class Auditor:
             if message.level < below and here:
                 message.excused = message.excused or why
 
+    def purges(self, addresses: Iterable[str]) -> None:
+        """An operator discards what waits there, and will undo it: what is stored comes back, and nothing else."""
+        for address in addresses:
+            self.excuse("it was purged, and was in memory only", address=address, below=RELIABLE)
+
     def missing(self, address: str) -> list[str]:
         """What was promised to come to this temporary destination and has not been consumed."""
         return [

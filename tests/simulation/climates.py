@@ -137,7 +137,7 @@ CLIMATES = (
     Climate("storms", kills=0.15, faults=4, transactions=0.1, repeaters=3),
     Climate(
         "depths",
-        replace(LIMITS, page_rows=3, memory_octets=3000, window_rows=4, segment_rows=12, compact_below=0.5),
+        replace(LIMITS, page_rows=3, memory_octets=3000, window_rows=4, segment_rows=12, compact_below=0.5, undo_ms=150),
         sends_to=(*QUEUES, *("queue/d",) * 3, TOPIC),
         producers=0.6,
         volatile=250,
@@ -249,7 +249,7 @@ EVERY, CROWDED_AT = 35, 19
 
 OPERATED = Climate(
     "operated",
-    replace(LIMITS, operation_rows=4, operation_effort=70, memory_octets=9000),
+    replace(LIMITS, operation_rows=4, operation_effort=70, memory_octets=9000, undo_ms=3_600_000),
     sends_to=(*QUEUES,),
     consumes=(*QUEUES, DEAD, DEAD),
     producers=0.3,

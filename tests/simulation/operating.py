@@ -7,7 +7,7 @@ import asyncio
 from random import Random
 from typing import TYPE_CHECKING, Any
 
-from broker_core.engine.effects import OperationRow, OperationState
+from broker_core.engine.effects import OperationRow, OperationState, UndoEnd
 
 from .audit import DEAD, HELD
 from .clients import MODES, PLAIN, PRIORITIES, Client
@@ -60,6 +60,10 @@ class Operators:
         """Requests whose operations have not ended, and their verbs."""
         self._epochs: dict[int, int] = {}
         """When they were asked for."""
+        self._regrets: dict[int, str] = {}
+        """Purges that are to be undone, each in the end, and their addresses."""
+        self._undoing: dict[int, int] = {}
+        """The request to undo each."""
 
     async def run(self) -> None:
         while not self.stopping or self._asked:
@@ -69,13 +73,59 @@ class Operators:
                 self._begin()
             elif self._asked and self.random.random() < 0.05:
                 self.world.database.request("cancel", HELD[0], {"operation": self.random.choice(list(self._asked))})
+            self._look_at_regrets()
+            if self._regrets and self.random.random() < 0.3:
+                self._undo(self.random.choice(list(self._regrets)))
+        while self._regrets:
+            self._look_at_regrets()
+            for number in self._regrets:
+                self._undo(number)
+            await asyncio.sleep(0.020)
+        for number, kept in self.world.database.tables.undo.items():  # deletions: else their segments stay
+            self.world.database.request("give_up", kept.address, {"undo": number})
 
     def _begin(self) -> None:
+        if self.random.random() < 0.15:
+            address = self.random.choice(HELD)
+            number = self.world.database.request("purge", address)
+            self.world.log(("purge", number, address))
+            self.world.auditor.purges(HELD)
+            self._regrets[number] = address
+            return
         address, arguments = order(self.random)
         number = self.world.database.request("operate", address, arguments)
         self.world.log(("operate", number, address, arguments["verb"]))
         self._asked[number] = arguments["verb"]
         self._epochs[number] = self.world.database.epoch
+
+    def _undo(self, number: int) -> None:
+        """Unless it is asked for already."""
+        database = self.world.database
+        if number in self._undoing or database.answer(number) is None:
+            return
+        self._undoing[number] = database.request("undo", self._regrets[number], {"undo": number})
+        self.world.log(("undo", number))
+
+    def _look_at_regrets(self) -> None:
+        database, counts = self.world.database, self.world.counts
+        for number, address in list(self._regrets.items()):
+            answer, undone = database.answer(number), database.answer(self._undoing.get(number, number))
+            if answer is None:
+                continue
+            if number not in self._undoing:
+                self.world.auditor.purges(HELD)
+            if "undo" not in answer[1]:
+                del self._regrets[number]  # there was nothing that is stored, or no queue
+            elif number in self._undoing and undone is not None and not undone[0]:
+                assert database.tables.undo_ended.get(number) is UndoEnd.SPACE, (number, address, undone)
+                counts["purges that could not be undone for want of space"] += 1
+                for held in HELD:
+                    self.world.auditor.excuse("it was purged, and there was no space to keep it", address=held)
+                del self._regrets[number], self._undoing[number]
+            elif number in self._undoing and undone is not None:
+                counts["purges undone"] += 1
+                counts["messages that came back from a purge"] += undone[1]["restored"]
+                del self._regrets[number], self._undoing[number]
 
     def _look(self) -> None:
         tables, counts = self.world.database.tables, self.world.counts

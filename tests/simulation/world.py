@@ -107,6 +107,8 @@ MUST_HAPPEN = (
     "waited for beside large bodies",
     "waited for while memory was full",
     "settled MOVED",
+    "settled RESTORED",
+    "purges undone",
     "operations done",
     "operations cancelled",
     "operations that went on after a crash",

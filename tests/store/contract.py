@@ -9,10 +9,11 @@ from tests.store.contract_operations import OperationContract
 from tests.store.contract_prepared import PreparedContract
 from tests.store.contract_recovery import RecoveryContract
 from tests.store.contract_schedule import DuplicateContract, ScheduleContract
+from tests.store.contract_undo import UndoContract
 
 
 class StoreContract(
     FailureContract, MessageContract, BodyContract, ScheduleContract, InboxContract, DuplicateContract, PreparedContract, RecoveryContract,
-    OperationContract,
+    OperationContract, UndoContract,
 ):  # fmt: skip
     """All of it."""

@@ -108,7 +108,7 @@ COLOURLESS = (
 )
 """What of the client either colour uses and that knows none: all that the asyncio room may import beside itself. The rest is of threads."""
 PURE_LIBRARY = {
-    "__future__", "abc", "base64", "bisect", "collections", "copy", "dataclasses", "enum", "functools", "heapq", "itertools", "json", "math",
+    "__future__", "abc", "array", "base64", "bisect", "collections", "copy", "dataclasses", "enum", "functools", "heapq", "itertools", "json", "math",
     "operator", "re", "struct", "typing", "zlib",
 }  # fmt: skip
 """What a pure room may use of the standard library: values and no surroundings."""

@@ -26,6 +26,7 @@ from . import (
     temporaries,
     topics,
     transacting,
+    undoing,
 )
 from .plant import Bug, Plant
 
@@ -50,6 +51,7 @@ BUGS: tuple[Bug, ...] = (
     *memory.BUGS,
     *aliases.BUGS,
     *operations.BUGS,
+    *undoing.BUGS,
     *amqp.BUGS,
 )
 
