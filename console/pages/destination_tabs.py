@@ -4,7 +4,7 @@ from django.urls import reverse
 
 from console.selectors.destinations import Destination
 
-PAGES = (("messages", "Messages", "messages_of"),)
+PAGES = (("messages", "Messages", "messages_of"), ("dead", "By reason", "dead_of"), ("scheduled", "Scheduled", "scheduled_of"))
 """Name, words, and name of the address."""
 
 

@@ -2,7 +2,7 @@
 
 from django.urls import path, re_path
 
-from . import bulk, messages, sending
+from . import bulk, dead, messages, scheduled, sending, subscriptions, transactions
 
 OF = r"^destinations/(?P<number>-?[0-9]{1,10})/"
 
@@ -14,4 +14,15 @@ ADDRESSES = [
     re_path(rf"{OF}messages/import$", sending.bring_in, name="message_import"),
     re_path(rf"{OF}messages/act$", bulk.act, name="message_act"),
     re_path(rf"{OF}messages/(?P<key>[0-9]{{1,2}}-[0-9]{{1,18}})$", messages.one, name="message"),
+    path("dead", dead.everything, name="dead"),
+    re_path(rf"{OF}dead$", dead.of_destination, name="dead_of"),
+    path("scheduled", scheduled.choose, name="scheduled"),
+    re_path(rf"{OF}scheduled$", scheduled.listing, name="scheduled_of"),
+    re_path(rf"{OF}scheduled/(?P<schedule>[0-9]{{1,18}})/(?P<verb>{'|'.join(scheduled.DONE)})$", scheduled.change, name="scheduled_change"),
+    path("subscriptions", subscriptions.listing, name="subscriptions"),
+    re_path(r"^subscriptions/(?P<number>[0-9]{1,10})/messages$", subscriptions.messages, name="subscription_messages"),
+    path("transactions", transactions.listing, name="transactions"),
+    path("transactions/history", transactions.history, name="transactions_history"),
+    re_path(r"^transactions/(?P<number>[0-9]{1,18})$", transactions.one, name="transaction"),
+    re_path(rf"^transactions/(?P<number>[0-9]{{1,18}})/(?P<verb>{'|'.join(transactions.DONE)})$", transactions.end, name="transaction_end"),
 ]

@@ -46,6 +46,10 @@ PAGES: tuple[tuple[str, tuple[Page, ...]], ...] = (
         (
             Page("destinations", "Destinations", "destinations", "d", METRICS, ("create", "update", "operate")),
             Page("messages", "Messages", "messages", "m", BROWSE_HEADERS, ("messages_of", "message", "message_send", "message_import", "message_act")),
+            Page("dead", "Dead messages", "dead", "x", BROWSE_HEADERS, ("dead_of",)),
+            Page("scheduled", "Scheduled", "scheduled", "s", BROWSE_HEADERS, ("scheduled_of", "scheduled_change")),
+            Page("subscriptions", "Subscriptions", "subscriptions", "b", METRICS),
+            Page("transactions", "Transactions", "transactions", "t", below=("transaction", "transaction_end", "transactions_history")),
             Page("operations", "Operations", "operations", "w", METRICS, ("operation", "operation_cancel")),
         ),
     ),
@@ -84,7 +88,7 @@ PAGES: tuple[tuple[str, tuple[Page, ...]], ...] = (
         ),
     ),
 )  # fmt: skip
-"""By groups, in their order. Keys that are meant for pages to come: x dead messages, s scheduled, b subscriptions, t transactions,
+"""By groups, in their order. Keys that are meant for pages to come:
 c connections, n consumers, w operations, k tasks, h nodes, l alerts, r reports, e access rules, j objects, y definitions, i settings."""
 
 

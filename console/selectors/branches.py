@@ -6,7 +6,8 @@ from datetime import datetime
 from .rows import rows
 
 PAGE_ROWS = 100
-STATES = {4: "prepared", 5: "committed", 6: "rolled back"}
+PREPARED = 4
+STATES = {PREPARED: "prepared", 5: "committed", 6: "rolled back"}
 """The last two: by an administrator's hand, and not forgotten yet."""
 
 _BRANCHES = """
@@ -29,9 +30,29 @@ class Branch:
     ended_at: datetime | None
 
 
-def page(after: int = 0, limit: int = PAGE_ROWS) -> tuple[list[Branch], str]:
-    """At most `limit` whose numbers follow `after`; and the key of the next page, empty if this is the last. One query."""
-    found = rows(f"{_BRANCHES} AND branch > %(after)s ORDER BY branch LIMIT %(limit)s", {"after": after, "limit": limit + 1})
+@dataclass(slots=True, frozen=True)
+class Item:
+    """A message that a branch sends, or one that it acknowledged."""
+
+    number: int
+    sends: bool
+    address: str | None
+    """None: the destination is gone."""
+    destination: int
+    """Of what was acknowledged; 0: it is none."""
+    subscription: int
+    position: int
+    size: int
+    priority: int
+    reliability: int
+    message_id: str | None
+
+
+def page(after: int = 0, limit: int = PAGE_ROWS, *, ended: bool | None = None) -> tuple[list[Branch], str]:
+    """At most `limit` whose numbers follow `after`, all of them, or those that are `ended` by hand or are not; and the key of the next page, empty if
+    this is the last. One query."""
+    which = "" if ended is None else f"AND state {'<>' if ended else '='} {PREPARED}"
+    found = rows(f"{_BRANCHES} AND branch > %(after)s {which} ORDER BY branch LIMIT %(limit)s", {"after": after, "limit": limit + 1})
     shown = [Branch(**{**row, "state": STATES[row["state"]]}) for row in found[:limit]]
     return shown, str(shown[-1].number) if len(found) > limit else ""
 
@@ -39,3 +60,17 @@ def page(after: int = 0, limit: int = PAGE_ROWS) -> tuple[list[Branch], str]:
 def by_number(number: int) -> Branch | None:
     found = rows(f"{_BRANCHES} AND branch = %(number)s", {"number": number})
     return Branch(**{**found[0], "state": STATES[found[0]["state"]]}) if found else None
+
+
+def items(branch: int, after: int = -1, limit: int = PAGE_ROWS) -> tuple[list[Item], str]:
+    """What a branch sends and has acknowledged, in order, without bodies; and the key of the next page, empty if this is the last. One query."""
+    found = rows(
+        """SELECT i.item AS number, i.outcome = -1 AS sends, coalesce(nullif(i.address, ''), d.address) AS address,
+                  CASE WHEN i.outcome = -1 THEN 0 ELSE i.destination END AS destination, i.subscription, i.position, i.size, i.priority, i.reliability,
+                  i.message_id
+             FROM surety.prepared_item i LEFT JOIN surety.destination d ON d.shard = i.shard AND d.destination = i.destination AND i.outcome <> -1
+            WHERE i.shard = 0 AND i.branch = %(branch)s AND i.item > %(after)s ORDER BY i.item LIMIT %(limit)s""",
+        {"branch": branch, "after": after, "limit": limit + 1},
+    )
+    shown = [Item(**row) for row in found[:limit]]
+    return shown, str(shown[-1].number) if len(found) > limit else ""

@@ -133,6 +133,20 @@ def page(
     return Page([_destination(row) for row in shown], following)
 
 
+def scheduled(search: str = "", after: str = "", limit: int = PAGE_ROWS, *, within: Sight = EVERYTHING) -> tuple[list[Destination], str]:
+    """Those that have delayed messages, by name, as far as a node tells; and the key of the next page, empty if this is the last. One query."""
+    condition, parameters = within.condition()
+    found = rows(
+        f"""{_SOURCES[False]} WHERE scheduled > 0 AND address > %(after)s AND address ILIKE %(pattern)s AND {condition}
+            ORDER BY address LIMIT %(limit)s""",
+        {
+            **_SECONDS, **parameters, "after": after.replace("\x00", ""), "pattern": f"%{_literal(search[:SEARCH_CHARACTERS_MAX])}%", "limit": limit + 1,
+        },
+    )
+    shown = [_destination(row) for row in found[:limit]]
+    return shown, shown[-1].address if len(found) > limit else ""
+
+
 def is_key(after: str) -> bool:
     """True if it is the key of a page."""
     return _decoded(after) is not None

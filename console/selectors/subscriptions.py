@@ -75,3 +75,13 @@ def of_destination(destination: int, after: int = 0, limit: int = PAGE_ROWS) -> 
     )
     shown = [Subscription(**row) for row in found[:limit]]
     return shown, str(shown[-1].number) if len(found) > limit else ""
+
+
+def place_of(number: int, within: Sight = EVERYTHING) -> tuple[int, str] | None:
+    """The number and the address of the topic that a subscription is of; None: there is no such, or `within` does not show it, or it is a wildcard one."""
+    found = rows(
+        """SELECT d.destination, d.address FROM surety.subscription s JOIN surety.destination d USING (shard, destination)
+            WHERE shard = 0 AND s.subscription = %(number)s AND s.destroyed_at IS NULL""",
+        {"number": number},
+    )
+    return (found[0]["destination"], found[0]["address"]) if found and within.shows(found[0]["address"]) else None

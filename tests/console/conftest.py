@@ -67,7 +67,8 @@ def database(migrated: str) -> Iterator[str]:
                SELECT setval('surety.audit_entry_seq', 1, false), setval('console_grant_id_seq', 1, false),
                       setval('surety.access_rule_rule_seq', 5, false);
                TRUNCATE surety.control_request, surety.destination, surety.subscription, surety.destination_statistics,
-                        surety.node_status, surety.administered, surety.foreign_link, surety.alias, surety.policy, surety.prepared, surety.inbox,
+                        surety.node_status, surety.administered, surety.foreign_link, surety.alias, surety.policy, surety.prepared,
+                        surety.prepared_item, surety.inbox,
                         surety.operation, surety.undo, surety.undo_range,
                         console_loginattempt, console_apitoken, console_idempotentcall, django_session RESTART IDENTITY;
                DELETE FROM surety.account WHERE name <> 'guest'; DELETE FROM auth_user_user_permissions;

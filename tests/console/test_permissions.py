@@ -11,7 +11,8 @@ PRODUCERS |= {"default_reliability": "none", "maximum_reliability": "assured", "
 LIMITS = {"max_messages": -1, "max_octets": -1, "max_message_octets": -1, "limit_behavior": "FLOW_CONTROL", **PRODUCERS}
 DELAYS = {"redelivery_delay_ms": 0, "redelivery_multiplier": 2, "redelivery_delay_max_ms": 0, "duplicate_window_ms": 0, **LIMITS}
 OPEN = {"login", "sign_on", "sign_on_back", "health_live", "health_ready", "metrics"}
-LOOKS = ["overview", "destinations", "messages", "accounts", "audit", "operations", "tasks", "policies", "aliases", "objects", "links"]
+LOOKS = ["overview", "destinations", "accounts", "audit", "operations", "tasks", "policies", "aliases", "objects", "links"]
+LOOKS += ["messages", "dead", "scheduled", "subscriptions", "transactions", "transactions_history"]
 LOOKS += ["nodes", "access", "tokens"]
 ELSEWHERE = {
     "connections", "connection", "connection_close", "consumers", "holds", "release",  # test_pages_clients.py
