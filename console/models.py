@@ -152,3 +152,61 @@ class Sample(models.Model):
 
     def __str__(self) -> str:
         return f"{self.destination} at {self.at:%Y-%m-%d %H:%M:%S}"
+
+
+class AlertRule(models.Model):
+    """What administrators want to be told of. See console.services.alerts."""
+
+    name = models.CharField(max_length=100, unique=True)
+    metric = models.CharField(max_length=50)
+    pattern = models.CharField(max_length=261, help_text="Of destinations; empty where the metric is of the whole broker.")
+    comparator = models.CharField(max_length=1)
+    threshold = models.FloatField()
+    for_seconds = models.IntegerField(help_text="So long it must be so before it is an alert.")
+    webhook = models.CharField(max_length=1000, help_text="Empty: nobody is told; it is in the history.")
+    secret = models.CharField(max_length=200, help_text="Signs what the webhook is told. Empty: nothing is signed.")
+    enabled = models.BooleanField()
+    memory = models.JSONField(default=list, help_text="Of a metric that grows: (second, value), the oldest first.")
+
+    def __str__(self) -> str:
+        return f"{self.name}: {self.metric} of {self.pattern or 'the broker'} {self.comparator} {self.threshold}"
+
+
+class Alert(models.Model):
+    """What a rule has found and what is so still. It fires when it has been so for long enough."""
+
+    rule = models.ForeignKey(AlertRule, on_delete=models.CASCADE)
+    subject = models.CharField(max_length=300, help_text="The address of a destination; empty: the broker.")
+    value = models.FloatField()
+    since = models.DateTimeField()
+    fired_at = models.DateTimeField(null=True, help_text="Null: not for long enough yet.")
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["rule", "subject"], name="alert_subject")]
+
+    def __str__(self) -> str:
+        return f"{self.rule_id} of {self.subject or 'the broker'} since {self.since:%Y-%m-%d %H:%M:%S}"
+
+
+class AlertEvent(models.Model):
+    """An alert that has begun or ended, and whether its webhook knows."""
+
+    rule = models.ForeignKey(AlertRule, on_delete=models.SET_NULL, null=True, help_text="Null: it is gone, so nobody is told any more.")
+    name = models.CharField(max_length=100)
+    state = models.CharField(max_length=10, help_text="firing, resolved or test.")
+    told = models.JSONField(help_text="What the webhook is told.")
+    at = models.DateTimeField()
+    delivery = models.CharField(max_length=10, help_text="none, waiting, delivered or given up.")
+    attempts = models.IntegerField(default=0)
+    next_at = models.DateTimeField(null=True, help_text="Of the next attempt; while one is under way, when it is given up for lost.")
+    delivered_at = models.DateTimeField(null=True)
+    problem = models.CharField(max_length=300, default="")
+
+    class Meta:
+        indexes = [
+            models.Index(fields=["next_at"], name="alert_event_due", condition=models.Q(delivery="waiting")),
+            models.Index(fields=["at"], name="alert_event_at"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.name} {self.state} at {self.at:%Y-%m-%d %H:%M:%S}"

@@ -43,6 +43,8 @@ MANAGE_SCHEDULE = "console.manage_schedule"
 """Neither can anybody be granted this: the clean-up of the audit is on the schedule."""
 MANAGE_NODE = "console.manage_node"
 """Nor this: to quiesce or drain a node, to have another take over, to close a listener is to take the service from everybody."""
+MANAGE_ALERTS = "console.manage_alerts"
+"""Nor this: an alert has the console ask any address that somebody wrote."""
 LOOK = "console.look"
 """What is of the whole broker, such as accounts, links and the audit: for who may see the counters of every destination. It is granted by that."""
 GRANTABLE = {

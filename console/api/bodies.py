@@ -9,9 +9,12 @@ from broker_core import control
 from broker_core.administered import KINDS
 from console.models import ApiToken
 from console.permissions import GIVEN_ROLES, GRANTABLE, PATTERN_CHARACTERS_MAX, ROLES, VERBS
+from console.selectors.alert_values import COMPARATORS, METRICS
+from console.services import alerts
 from console.services.accounts import GROUP_CHARACTERS_MAX, GROUPS_MAX, LIMIT_MAX, OVERLAP_SECONDS_MAX
 from console.services.schedule import SECONDS_MAX, SECONDS_MIN
 from console.services.tokens import DAYS, DAYS_MAX, PATTERNS_MAX
+from console.services.webhook import URL_CHARACTERS_MAX
 
 from .fields import Address, Body, Choice, Flag, Number, Object, Text, Whole
 
@@ -180,6 +183,30 @@ class TaskBody(Body):
 
     def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
         return _something(attrs)
+
+
+class AlertBody(Body):
+    metric = Choice(choices=list(METRICS), required=False, help_text="docs/operations.md says what each is.")
+    pattern = Text(max_length=PATTERN_CHARACTERS_MAX, required=False, allow_blank=True, help_text="Of destinations; empty where the metric is of the broker.")
+    comparator = Choice(choices=list(COMPARATORS), required=False)
+    threshold = Number(required=False)
+    for_seconds = Whole(min_value=0, max_value=alerts.FOR_SECONDS_MAX, required=False, help_text="So long it must be so before it fires.")
+    webhook = Text(max_length=URL_CHARACTERS_MAX, required=False, allow_blank=True, write_only=True, help_text="http or https. Empty: nobody is told.")
+    secret = Text(max_length=alerts.SECRET_CHARACTERS_MAX, required=False, allow_blank=True, write_only=True, help_text="Signs what the webhook is told.")
+    enabled = Flag(required=False)
+
+    def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
+        return _something(attrs)
+
+
+class CreateAlertBody(AlertBody):
+    name = Text(max_length=alerts.NAME_CHARACTERS_MAX)
+    metric = Choice(choices=list(METRICS), help_text="docs/operations.md says what each is.")
+    threshold = Number()
+
+
+class TestAlertBody(Body):
+    name = Text(max_length=alerts.NAME_CHARACTERS_MAX)
 
 
 class CreateTokenBody(Body):

@@ -5,10 +5,12 @@ from functools import lru_cache
 from drf_spectacular.utils import PolymorphicProxySerializer, extend_schema_field
 from rest_framework import serializers
 
+from console.selectors.alert_values import COMPARATORS, METRICS
 from console.selectors.node import STATES as NODE_STATES
 from console.selectors.requests import STATES
 from console.selectors.schedule import STATES as TASK_STATES
 from console.selectors.subscriptions import STATES as SUBSCRIPTION_STATES
+from console.services.alerts import DELIVERIES, EVENT_STATES
 
 DESTINATION_STATES = ("RUNNING", "CONSUMERS_PAUSED", "PRODUCERS_PAUSED", "PAUSED")
 Shape = serializers.Serializer
@@ -263,6 +265,43 @@ class ScheduledTask(Shape):
     result_is = String(help_text="What the number is: rows, or the request to the node that it filed.")
     problem = String(help_text="Why it failed.")
     next_at = Instant(allow_null=True, help_text="Null: it is not enabled.")
+
+
+class Alert(Shape):
+    name = String()
+    metric = serializers.ChoiceField(list(METRICS))
+    pattern = String(help_text="Of destinations; empty: it is of the whole broker.")
+    comparator = serializers.ChoiceField(list(COMPARATORS))
+    threshold = serializers.FloatField()
+    for_seconds = Integer()
+    webhook = String(help_text="Where it is; the rest of the address may be a secret and is not said. Empty: nobody is told.")
+    signed = Boolean()
+    enabled = Boolean()
+    firing = Integer(help_text="Destinations, or 1 for the broker.")
+    pending = Integer(help_text="Beyond the threshold, and not for long enough.")
+
+
+class FiringAlert(Shape):
+    alert = String()
+    destination = String(allow_null=True, help_text="Null: the broker.")
+    value = serializers.FloatField()
+    since = Instant(help_text="It is beyond the threshold.")
+    fired_at = Instant()
+
+
+class AlertEvent(Shape):
+    number = Integer()
+    alert = String()
+    state = serializers.ChoiceField(EVENT_STATES)
+    destination = String(allow_null=True, help_text="Null: the broker.")
+    value = serializers.FloatField(allow_null=True)
+    message = String()
+    at = Instant()
+    delivery = serializers.ChoiceField(DELIVERIES, help_text="none: it has no webhook.")
+    attempts = Integer()
+    next_at = Instant(allow_null=True, help_text="Of the next attempt.")
+    delivered_at = Instant(allow_null=True)
+    problem = String(help_text="What was wrong at the last attempt.")
 
 
 class Standby(Shape):

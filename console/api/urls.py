@@ -4,7 +4,7 @@ from django.urls import path, re_path
 
 from console.services.branches import VERBS
 
-from . import connections, definitions, delayed, destinations, messages, names, nodes, operations, people, schedule, state, undo
+from . import alerts, connections, definitions, delayed, destinations, messages, names, nodes, operations, people, schedule, state, undo
 
 NUMBER = "[0-9]{1,18}"
 KEY = "1?[0-9]-[0-9]{1,18}"
@@ -68,6 +68,11 @@ urlpatterns = [
     path("schedule", schedule.Schedule.as_view()),
     re_path(r"^schedule/(?P<name>[a-z_]{1,50})$", schedule.OneTask.as_view()),
     re_path(r"^schedule/(?P<name>[a-z_]{1,50})/run$", schedule.RunTask.as_view()),
+    path("alerts", alerts.Alerts.as_view()),
+    path("alerts/<path:name>", alerts.OneAlert.as_view()),
+    path("alert-tests", alerts.TestAlert.as_view()),
+    path("firing", alerts.Firing.as_view()),
+    path("alert-events", alerts.Events.as_view()),
     path("definitions", definitions.Definitions.as_view()),
     path("accounts", people.Accounts.as_view()),
     path("accounts/<path:name>", people.OneAccount.as_view()),

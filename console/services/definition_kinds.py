@@ -13,11 +13,12 @@ from django.db import transaction
 from broker_core import control
 from console.permissions import VERBS
 from console.selectors import accounts as account_rows
+from console.selectors import alerts as alert_rows
 from console.selectors import destinations as destination_rows
 from console.selectors import names, operators
 from console.selectors import schedule as schedule_rows
 
-from . import access, accounts, destinations, foreign, grants, objects, policies, schedule
+from . import access, accounts, alerts, destinations, foreign, grants, objects, policies, schedule
 from .audit import Actor
 from .requests import Outcome
 
@@ -288,6 +289,31 @@ LINKS = Kind(
     lambda actor, key, found: foreign.delete(actor, key[0]),
 )  # fmt: skip
 
+# -- alerts: whom they tell is secret ------------------------------------------------------------------------------------------------------
+_ALERT: Fields = {"metric": REQUIRED, "pattern": "", "comparator": ">", "threshold": Required(0.0), "for_seconds": 0, "enabled": True}
+
+
+def _create_alert(actor: Actor, key: Key, fields: Fields) -> list[str]:
+    alerts.create(actor, key[0], fields)
+    return ["it tells nobody before you give it a webhook: PATCH alerts"]
+
+
+def _change_alert(actor: Actor, key: Key, _found: Found, fields: Fields) -> list[str]:
+    alerts.update(actor, key[0], fields)
+    return []
+
+
+def _delete_alert(actor: Actor, key: Key, _found: Found) -> list[str]:
+    alerts.delete(actor, key[0])
+    return []
+
+
+ALERTS = Kind(
+    "alerts", lambda actor: {(it.name,): Found(_picked(it, _ALERT)) for it in _all(alert_rows.definitions)},
+    _create_alert, _change_alert, _delete_alert, defaults=_ALERT,
+)  # fmt: skip
+
+
 # -- the schedule: its tasks are the service's, how often they run is the administrator's ------------------------------------------------
 _TASK: Fields = {"seconds": REQUIRED_NUMBER, "enabled": True}
 
@@ -307,10 +333,10 @@ SCHEDULE = Kind(
     lambda actor, key, fields: _change_task(actor, key, None, fields), _change_task, _keep_task, defaults=_TASK,
 )  # fmt: skip
 
-KINDS = {kind.name: kind for kind in (LINKS, DESTINATIONS, POLICIES, ALIASES, ACCOUNTS, ACCESS, OBJECTS, GRANTS, SCHEDULE)}
+KINDS = {kind.name: kind for kind in (LINKS, DESTINATIONS, POLICIES, ALIASES, ACCOUNTS, ACCESS, OBJECTS, GRANTS, ALERTS, SCHEDULE)}
 """In the order in which they are created; links before the queues that are forwarded over them."""
 REFUSALS = (
-    NodeRefused, control.InvalidRequest, access.InvalidRule, accounts.InvalidAccount, foreign.InvalidLink, grants.InvalidGrant, objects.InvalidObject,
-    schedule.InvalidSchedule,
+    NodeRefused, control.InvalidRequest, access.InvalidRule, accounts.InvalidAccount, alerts.InvalidAlert, foreign.InvalidLink, grants.InvalidGrant,
+    objects.InvalidObject, schedule.InvalidSchedule,
 )  # fmt: skip
 """What creating, changing and removing may raise, beside PermissionDenied and Unanswered."""

@@ -16,7 +16,7 @@ from django_celery_beat.models import IntervalSchedule, PeriodicTask
 from console.models import TaskRun
 from console.permissions import MANAGE_SCHEDULE
 
-from . import history, scheduled
+from . import alert_delivery, alerts, history, scheduled
 from .audit import Actor, record, require
 from .refusals import NotThere
 
@@ -43,6 +43,14 @@ def _asks(seconds: int, verb: str, words: str) -> Task:
     return Task(seconds, words, partial(scheduled.file_request, verb), "request")
 
 
+def _alerts() -> int:
+    """What was found is told even if looking fails, and the other way round."""
+    try:
+        return alerts.evaluate()
+    finally:
+        alert_delivery.deliver()
+
+
 TASKS = {
     # A stored message that no consumer reaches leaves at most this long after its expiration (consumers never see it at all).
     "expire": _asks(10, "expire", "Messages whose time has passed are taken out of where nobody consumes."),
@@ -53,6 +61,8 @@ TASKS = {
     "ledger": _asks(60, "ledger", "Ledger segments beyond their age or size are dropped."),
     # As often as beat can; a chart of 15 minutes has 180 points.
     "sample": Task(5, "What the node counts is noted for the charts, and old samples are deleted.", history.sample, "rows"),
+    # An alert is told so long after it began, at most.
+    "alerts": Task(15, "Alerts are looked for, and their webhooks told.", _alerts, "events"),
     "purge_spent": Task(60, "Delivered messages of the scheduler's own transport are deleted.", scheduled.purge_spent, "rows"),
     # A table is scanned for it.
     "forget": Task(

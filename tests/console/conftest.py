@@ -50,6 +50,7 @@ def migrated(server: Server) -> Iterator[str]:
     call_command("migrate", interactive=False, verbosity=0)
     with connection.cursor() as cursor:
         cursor.execute("CREATE TABLE at_first AS SELECT role, pattern, verbs FROM console_grant ORDER BY id")
+        cursor.execute("CREATE TABLE alerts_at_first AS SELECT * FROM console_alertrule")
         cursor.execute("CREATE TABLE access_at_first AS SELECT * FROM surety.access_rule")
     yield server.dsn("console")
     connection.close()
@@ -64,7 +65,7 @@ def database(migrated: str) -> Iterator[str]:
     with connection.cursor() as cursor:
         cursor.execute(
             """SET session_replication_role = replica; DELETE FROM surety.audit; RESET session_replication_role;
-               SELECT setval('surety.audit_entry_seq', 1, false), setval('console_grant_id_seq', 1, false),
+               SELECT setval('surety.audit_entry_seq', 1, false), setval('console_grant_id_seq', 1, false), setval('console_alertrule_id_seq', 100),
                       setval('surety.access_rule_rule_seq', 5, false);
                TRUNCATE surety.control_request, surety.destination, surety.subscription, surety.destination_statistics,
                         surety.node_status, surety.administered, surety.foreign_link, surety.alias, surety.policy, surety.prepared,
@@ -73,6 +74,8 @@ def database(migrated: str) -> Iterator[str]:
                         console_loginattempt, console_apitoken, console_idempotentcall, django_session RESTART IDENTITY;
                DELETE FROM surety.account WHERE name <> 'guest'; DELETE FROM auth_user_user_permissions;
                DELETE FROM console_operatorrole; DELETE FROM console_provideridentity; DELETE FROM console_taskrun; DELETE FROM console_grant;
+               DELETE FROM console_alert; DELETE FROM console_alertevent; DELETE FROM console_alertrule;
+               INSERT INTO console_alertrule SELECT * FROM alerts_at_first;
                DELETE FROM surety.access_rule; INSERT INTO surety.access_rule SELECT * FROM access_at_first;
                INSERT INTO console_grant (role, pattern, verbs) SELECT * FROM at_first;
                DELETE FROM auth_user WHERE username <> %s;

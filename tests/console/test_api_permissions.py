@@ -21,6 +21,7 @@ READS = {
     "branches": LOOKERS, "branches/1": LOOKERS, "operations": ANYBODY, "operations/1": ANYBODY,
     "undo": ANYBODY, "undo/1": ANYBODY,
     "accounts": LOOKERS, "accounts/guest": LOOKERS, "access": LOOKERS, "access/1": LOOKERS,
+    "alerts": LOOKERS, "alerts/a": LOOKERS, "firing": LOOKERS, "alert-events": LOOKERS,
     "schedule": LOOKERS, "schedule/expire": LOOKERS,
     "operators": SUPERUSER, "operators/olga": SUPERUSER,
     "definitions": SUPERUSER, "grants": SUPERUSER, "grants/1": SUPERUSER, "tokens": ANYBODY,
@@ -68,6 +69,10 @@ WRITES = [
     ("POST", "nodes/node-2/takeover", None, SUPERUSER),
     ("PATCH", "schedule/expire", {"enabled": True}, SUPERUSER),
     ("POST", "schedule/expire/run", None, SUPERUSER),
+    ("POST", "alerts", {"name": "b", "metric": "in_doubt", "threshold": 5}, SUPERUSER),
+    ("PATCH", "alerts/a", {"threshold": 7}, SUPERUSER),
+    ("POST", "alert-tests", {"name": "a"}, SUPERUSER),
+    ("DELETE", "alerts/a", None, SUPERUSER),
     ("POST", "operators", {"name": "otto", "password": "long enough 17"}, SUPERUSER),
     ("PATCH", "operators/vera", {"disabled": False}, SUPERUSER),
     ("POST", "grants", {"role": "viewer", "pattern": "queue/a", "verbs": ["send"]}, SUPERUSER),
@@ -81,7 +86,7 @@ OWN = {("POST", "/api/v1/tokens"), ("DELETE", "/api/v1/tokens/{number}")}
 OPEN_TO_READ_TOKENS = "dry_run=true"
 TABLES = (
     "surety.account", "surety.access_rule", "auth_user", "surety.administered", "surety.foreign_link", "surety.control_request", "auth_user_user_permissions",
-    "console_grant",
+    "console_grant", "console_alertrule", "console_alertevent",
 )  # fmt: skip
 
 

@@ -129,7 +129,7 @@ ROOM_OF_LIBRARY = {
     "asyncio": ("server", "store", "worker", "client.aio", "console/launch/", "console/live/"),
     "channels": ("console/live/", "console/asgi.py"),
     "uvloop": ("worker",),
-    "threading": ("worker", "client"),
+    "threading": ("worker", "client", "console/services/webhook.py"),
     "selectors": ("client",),
     "multiprocessing": (),
     "subprocess": ("console/launch/",),
