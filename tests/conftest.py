@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from tests.support.oidc import CLIENT_ID, CLIENT_SECRET, Provider
 from tests.support.service import Service
 
 
@@ -14,9 +15,19 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 @pytest.fixture(scope="session")
-def service() -> Iterator[Service]:
+def provider() -> Iterator[Provider]:
+    """Who says who operators of the shared service are, beside the service itself."""
+    running = Provider()
+    yield running
+    running.stop()
+
+
+@pytest.fixture(scope="session")
+def service(provider: Provider) -> Iterator[Service]:
     """A whole service that tests share: no test may kill, stop or fill it."""
-    with Service() as running:
+    groups = {"ADMINISTRATORS": "chiefs", "OPERATORS": "ops", "VIEWERS": "staff"}
+    sign_on = {"ISSUER": provider.issuer, "CLIENT_ID": CLIENT_ID, "CLIENT_SECRET": CLIENT_SECRET, **groups}
+    with Service(environment={f"SURETY_OIDC_{name}": value for name, value in sign_on.items()}) as running:
         yield running
 
 

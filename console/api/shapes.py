@@ -364,7 +364,8 @@ class Check(Shape):
 
 class Health(Shape):
     ready = Boolean()
-    problems = Check(many=True)
+    problems = Check(many=True, help_text="The service does not keep its promises.")
+    warnings = Check(many=True, help_text="It does, and this should not stay so.")
 
 
 class Totals(Shape):

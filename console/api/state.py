@@ -11,6 +11,7 @@ from rest_framework.response import Response
 
 from console.permissions import METRICS, may
 from console.selectors import audit, branches, health, node, operators, requests, subscriptions, totals
+from console.selectors import warnings as cautions
 from console.services import branches as branch_service
 
 from . import problems, shapes
@@ -42,8 +43,9 @@ class WhoAmI(View):
 class Health(View):
     @says("What is wrong, by name of the check", shapes.Health)
     def get(self, request: Request) -> Response:
-        found = health.problems(node.node_status())
-        return Response({"ready": not found, "problems": [{"name": name, "problem": sentence} for name, sentence in found.items()]})
+        status = node.node_status()
+        found, warnings = ([{"name": name, "problem": sentence} for name, sentence in each(status).items()] for each in (health.problems, cautions.warnings))
+        return Response({"ready": not found, "problems": found, "warnings": warnings})
 
 
 class Totals(View):

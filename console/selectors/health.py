@@ -1,10 +1,14 @@
-"""What stands between the service and its promises, as sentences. Nothing is well that is not known to be."""
+"""What stands between the service and its promises, each cause as a sentence that says what to do. Nothing is well that is not known to be."""
 
 from dataclasses import dataclass
 from typing import Any
 
 from .node import QUIESCED, SERVING, NodeStatus
 from .rows import rows
+
+
+NO_NODE = "where `manage.py run` is to run, look into log/node.log; `manage.py node` starts one more"
+MAKE_ROOM = "Purge what nobody needs, or enlarge the disk or SURETY_DATABASE_OCTETS_MAX: producers go on by themselves"
 
 
 @dataclass(slots=True, frozen=True)
@@ -20,23 +24,23 @@ def problems(status: NodeStatus) -> dict[str, str]:
     """What is wrong, by name of the check; empty: the service is ready. One query."""
     found = _durability()
     if not status.alive:
-        found["node"] = "no node holds the lease" if status.heartbeat_seconds is None else _silent(status)
+        found["node"] = f"no node holds the lease: {NO_NODE}" if status.heartbeat_seconds is None else _silent(status)
         return found
     if not status.reporting:
-        found["node"] = f"{status.holder} holds the lease, but tells nothing about itself"
+        found["node"] = f"{status.holder} holds the lease, but tells nothing about itself: if it is not starting, log/node.log says why; restart it"
         return found
     if status.state not in (SERVING, None):
         found["quiesced"] = _quiesced(status)
     down = [listener for listener in listeners(status) if not listener.up]
     if not status.listeners:
-        found["listeners"] = "the node has no listener open yet"
+        found["listeners"] = "the node has no listener open yet: it is starting, or log/node.log says why not"
     elif down:
-        found["listeners"] = ", ".join(map(_down, down))
+        found["listeners"] = "; ".join(map(_down, down))
     if status.metrics.get("space_low") is not False:
         found["space"] = (
-            f"producers wait for disk space: {status.metrics.get('space_reason') or 'the node does not say why'}"
+            f"producers wait for disk space: {status.metrics.get('space_reason') or 'the node does not say why'}. {MAKE_ROOM}"
             if status.metrics.get("space_low")
-            else "the node does not say whether the database has room"
+            else "the node does not say whether the database has room: if it is not starting, log/node.log says why"
         )
     return found
 
@@ -59,8 +63,9 @@ def _listener(name: str, told: Any) -> Listener:
 
 def _down(listener: Listener) -> str:
     if listener.paused:
-        return f"{listener.name} is paused by an operator"
-    return f"{listener.name} is down{f' ({listener.detail})' if listener.detail else ''}"
+        return f"{listener.name} is paused by an operator, who may resume it"
+    why = f" ({listener.detail})" if listener.detail else ""
+    return f"{listener.name} is down{why}: free its port or give it another (docs/configuration.md), then restart the node"
 
 
 def _quiesced(status: NodeStatus) -> str:
@@ -85,4 +90,4 @@ def _durability() -> dict[str, str]:
 
 
 def _silent(status: NodeStatus) -> str:
-    return f"no node holds the lease; {status.holder or 'the last holder'} was last heard of {status.heartbeat_seconds:.0f} s ago"
+    return f"no node holds the lease; {status.holder or 'the last holder'} was last heard of {status.heartbeat_seconds:.0f} s ago: {NO_NODE}"

@@ -24,7 +24,7 @@ CHECKS = [not_a_server_error, status_code_conformance, content_type_conformance,
 
 NAMES = {
     "policies": "queue/a", "aliases": "queue/a", "objects": "a", "links": "a", "accounts": "a", "operators": "vera", "schedule": "expire", "node": "amqp",
-    "nodes": "node-2",
+    "nodes": "node-2", "alerts": "a",
 }  # fmt: skip
 """What is there at first, beside destination, request and branch 1."""
 

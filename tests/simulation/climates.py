@@ -94,6 +94,8 @@ class Climate:
     purges: float = 0.05
     changes: float = 0.0
     """Of an operator's steps those that change the limits of a queue."""
+    guarded: bool = False
+    """Operators change rules of access, and close connections."""
     keepers: int = 0
     """Clients of the queues between which operators move messages."""
     slow_in: int = 20
@@ -256,6 +258,7 @@ OPERATED = Climate(
     keepers=3,
     kills=0.09,
 )
+GUARDED = Climate("guarded", replace(LIMITS, memory_octets=10_000), consumes=(*QUEUES, *QUEUES, DEAD, TOPIC), subscribers=1, kills=0.02, guarded=True)
 SPOKEN = (
     Climate(
         "amqp",
@@ -274,7 +277,7 @@ SPOKEN = (
 """Where most clients speak AMQP."""
 
 
-NAMES = {climate.name: climate for climate in (*CLIMATES, *LIMITED, CROWDED, OPERATED, *SPOKEN)}
+NAMES = {climate.name: climate for climate in (*CLIMATES, *LIMITED, CROWDED, OPERATED, GUARDED, *SPOKEN)}
 AMQP_SHARE = 0.4
 """Of clients, in those histories of any climate in which some speak AMQP: one of six."""
 
@@ -285,6 +288,8 @@ def climate_of(seed: int, name: str = "") -> Climate:
         return NAMES[name]
     if seed % EVERY == CROWDED_AT:
         return CROWDED
+    if seed % 23 == 17:
+        return GUARDED
     if seed % 11 == 9:
         return OPERATED
     if seed % 13 == 9:

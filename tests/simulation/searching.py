@@ -19,6 +19,7 @@ _IN: dict[str, tuple[str, ...]] = {
     "removals": ("removed_without_a_trace",),
     "crowded": ("large_bodies_weigh_all_of_it", "full_memory_holds_up_who_waits"),
     "operated": ("move_is_not_in_the_ledger", "page_is_believed", "retried_are_dead_still", *(bug.__name__ for bug in planted.undoing.BUGS)),
+    "guarded": tuple(bug.__name__ for bug in planted.access.BUGS),
     "amqp": tuple(bug.__name__ for bug in planted.amqp.BUGS),
     "branches": (
         "prepared_ends_with_its_connection", "acknowledgements_not_hardened", "sends_not_hardened", "reserved_is_paged_in",

@@ -30,6 +30,7 @@ from broker_core.conversion import decode
 
 from .amqp_speech import FRAME_OCTETS
 from .bodies import Bodies
+from .guarding import Guard
 from .slow_store import SlowStore
 from .turns import Turns
 from .unused import Unused
@@ -75,7 +76,7 @@ def quiet() -> Iterator[None]:
 class Watched(Engine):
     """Counts, and checks its invariants after flushes."""
 
-    __slots__ = ("bodies", "counts", "dropped", "flushes", "gone", "host", "log", "turns", "unused")
+    __slots__ = ("bodies", "counts", "dropped", "flushes", "gone", "guard", "host", "log", "turns", "unused")
 
     def __init__(self, engine: Engine, counts: Counter[str], log: Callable[[object], None]) -> None:
         super().__init__(engine.shard)
@@ -84,6 +85,7 @@ class Watched(Engine):
         self.bodies = Bodies()
         self.turns = Turns(counts, engine.shard.limits.settings.max_active_consumers)
         self.unused = Unused(counts)
+        self.guard = Guard(counts)
         self.gone = self.dropped = 0
 
     def apply(self, command: Command, now: int) -> None:
@@ -91,6 +93,7 @@ class Watched(Engine):
         self.bodies.sees(command)
         self.turns.sees(command)
         self.unused.sees(self.shard, command)
+        self.guard.sees(command)
         super().apply(command, now)
 
     def flush(self, now: int, *, report: bool = False, space_low: bool = False) -> Effects:
@@ -98,6 +101,7 @@ class Watched(Engine):
         self.flushes += 1
         self.bodies.check(self.shard, effects.discarded)
         self.turns.check(effects.outputs)
+        self.guard.check(effects.outputs)
         self.unused.check(self.shard, effects.outputs)
         self._count()
         if self.flushes % CHECK_EVERY == 0:

@@ -22,6 +22,7 @@ from .climates import climate_of
 from .crowding import Crowd
 from .clients import ADDRESSES, BRIEF, QUEUES, WINDOWS, Client, Drainer, Founder, Stranger
 from .faults import Faults
+from .guarding import Guardian
 from .looks import Looks
 from .loop import VirtualLoop, virtual_time
 from .operating import Keeper, Operators
@@ -110,6 +111,8 @@ MUST_HAPPEN = (
     "settled RESTORED",
     "purges undone",
     "operations done",
+    "consumers closed by a rule",
+    "connections closed by operators",
     "operations cancelled",
     "operations that went on after a crash",
     "operations that skipped something",
@@ -239,10 +242,11 @@ class World:
         clients += [Outsider(self, f"o{number}") for number in range(2)]
         clients += [Repeater(self, f"n{number}") for number in range(self.climate.repeaters)]
         clients += [Keeper(self, f"k{number}") for number in range(self.climate.keepers)]
-        operators = Operators(self)
+        operators, guardian = Operators(self), Guardian(self)
         playing = [asyncio.create_task(client.run()) for client in clients]
         managing = [asyncio.create_task(self.manager.run())] if self.climate.branches else []
         operating = [asyncio.create_task(operators.run())] if self.climate.keepers else []
+        operating += [asyncio.create_task(guardian.run())] if self.climate.guarded else []
         troubling = asyncio.create_task(self.faults.run())
         await self._until(lambda: self.counts["commands"] >= self._commands, [serving, troubling, *playing, *managing, *operating], 3600.0)
         troubling.cancel()
@@ -250,7 +254,7 @@ class World:
         for client in clients:
             client.stopping = True
         await self._until(lambda: all(task.done() for task in playing), [serving, *playing, *managing], 60.0)
-        operators.stopping = True
+        operators.stopping = guardian.stopping = True
         await self._until(lambda: all(task.done() for task in operating), [serving, *operating], 60.0)
         await self._drain([serving, *managing])
         self.manager.stopping = True

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 
 from tests.simulation import term
 from . import (
+    access,
     aliases,
     amqp,
     branches,
@@ -53,6 +54,7 @@ BUGS: tuple[Bug, ...] = (
     *operations.BUGS,
     *undoing.BUGS,
     *amqp.BUGS,
+    *access.BUGS,
 )
 
 
