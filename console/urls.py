@@ -67,3 +67,6 @@ urlpatterns = [
     path("metrics", metrics.metrics, name="metrics"),
     path("api/v1/", include("console.api.urls")),
 ]
+handler400 = "console.api.problems.bad_request"
+handler404 = "console.api.problems.not_found"
+handler500 = "console.api.problems.server_error"

@@ -59,6 +59,7 @@ def says(
     given = [*parameters, *([LIMIT, AFTER] if paged else ()), *([KEY] if once else ()), *([LOCATION] if asks or status == 201 else ())]
 
     def document(handler: Handler) -> Handler:
+        handler.media_types = frozenset(key[1] for key in found if isinstance(key, tuple))  # type: ignore[attr-defined]
         handler.query_names = frozenset(each.name for each in given if each.location == OpenApiParameter.QUERY)  # type: ignore[attr-defined]
         name = handler.__qualname__.replace(".", "_").lower()
         return extend_schema(operation_id=name, summary=summary, request=body, responses=found, parameters=given)(handler)

@@ -1,11 +1,13 @@
 """Every way the API says no: RFC 9457 problem documents, one code per cause."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
 from django.core.exceptions import PermissionDenied
 from django.db import InterfaceError, OperationalError
-from django.http import Http404
+from django.http import Http404, HttpRequest, HttpResponse, JsonResponse
+from django.views import defaults
 from rest_framework import exceptions
 from rest_framework.response import Response
 
@@ -31,6 +33,7 @@ CODES: dict[str, tuple[int, str]] = {
     "media-type": (415, "The body must be JSON"),
     "key-reused": (422, "The Idempotency-Key was used for another call"),
     "throttled": (429, "Too many failures from this place: nothing was looked at"),
+    "internal": (500, "This is a bug; what was done is not known, and the log has the reason"),
     "node-silent": (503, "No node answered: what it holds is not known"),
     "too-slow": (503, "The messages could not be read in time: ask again, or for less"),
     "unavailable": (503, "The database cannot be reached"),
@@ -55,9 +58,29 @@ class Problem(Exception):
 
 
 def answer(problem: Problem) -> Response:
+    return Response(_document(problem), CODES[problem.code][0], headers=problem.headers, content_type=MEDIA_TYPE)
+
+
+def _document(problem: Problem) -> dict[str, Any]:
     status, title = CODES[problem.code]
     document = {"type": f"{TYPES}#{problem.code}", "title": title, "status": status, "code": problem.code, "detail": problem.detail or f"{title}."}
-    return Response(document | problem.members, status, headers=problem.headers, content_type=MEDIA_TYPE)
+    return document | problem.members
+
+
+def outside(code: str, page: Callable[..., HttpResponse]) -> Callable[..., HttpResponse]:
+    """What Django answers where no view did: under /api/ the problem, elsewhere the page."""
+
+    def view(request: HttpRequest, exception: Exception | None = None) -> HttpResponse:
+        if not request.path.startswith("/api/"):
+            return page(request) if exception is None else page(request, exception)
+        return JsonResponse(_document(Problem(code)), status=CODES[code][0], content_type=MEDIA_TYPE)
+
+    return view
+
+
+bad_request = outside("invalid", defaults.bad_request)
+not_found = outside("not-found", defaults.page_not_found)
+server_error = outside("internal", defaults.server_error)
 
 
 def handler(error: Exception, context: dict[str, Any]) -> Response | None:

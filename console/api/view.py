@@ -8,9 +8,11 @@ from typing import Any
 from django.core.exceptions import PermissionDenied
 from django.http import Http404
 from rest_framework import serializers
-from rest_framework.exceptions import APIException
+from rest_framework.exceptions import APIException, NotAcceptable
+from rest_framework.negotiation import DefaultContentNegotiation
 from rest_framework.request import Request
 from rest_framework.response import Response
+from rest_framework.utils.mediatypes import media_type_matches
 from rest_framework.views import APIView
 
 from console.permissions import Sight, sight
@@ -34,7 +36,23 @@ HARMLESS = (Problem, PermissionDenied, Http404, APIException, NotThere, NodeSile
 """What is raised where nothing was done."""
 
 
+class Documented(DefaultContentNegotiation):
+    """Who accepts only what a call is documented to answer beside JSON (a file, YAML, a problem document) is not turned away."""
+
+    def select_renderer(self, request: Request, renderers: Sequence[Any], format_suffix: str | None = None) -> tuple[Any, str]:
+        try:
+            return super().select_renderer(request, renderers, format_suffix)
+        except NotAcceptable:
+            handler = getattr(request.parser_context["view"], request.method.lower(), None)
+            wanted = self.get_accept_list(request)
+            if any(media_type_matches(each, known) for each in wanted for known in getattr(handler, "media_types", ())):
+                return renderers[0], renderers[0].media_type
+            raise
+
+
 class View(APIView):
+    content_negotiation_class = Documented
+
     def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
         super().initial(request, *args, **kwargs)
         if any("\x00" in value for value in kwargs.values()):

@@ -196,3 +196,39 @@ def test_keys_are_forgotten_after_a_day(olga, operator, database):
     call(operator, "DELETE", "accounts/shop", Idempotency_Key="k")
     IdempotentCall.objects.update(at=timezone.now() - timedelta(days=1, seconds=1))
     assert scheduled.forget(400) == 1
+
+
+# -- what is asked for, and what is a bug ---------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize(("path", "accept", "status"), [
+    ("definitions", "application/yaml", 200), ("definitions", "text/html, application/yaml;q=0.5", 200), ("definitions", "text/html", 406),
+    ("whoami", "application/yaml", 406), ("whoami", "application/problem+json", 200), ("destinations/999999", "application/problem+json", 404),
+])  # fmt: skip
+def test_what_a_call_is_documented_to_answer_may_be_asked_for(path, accept, status, operator):
+    response = operator.get(f"/api/v1/{path}", headers={"Accept": accept})
+    assert response.status_code == status
+    assert response["Content-Type"] == ("application/yaml" if path == "definitions" and status == 200 else "application/json" if status == 200 else PROBLEM)
+
+
+PROBLEM = "application/problem+json"
+
+
+def test_a_bug_is_a_problem_document_to_machines_and_a_page_to_people(operator, monkeypatch, caplog):
+    from console.selectors import health
+
+    def breaks(*_arguments):
+        raise RuntimeError("a secret")
+
+    monkeypatch.setattr(health, "problems", breaks)
+    operator.raise_request_exception = False
+    response = operator.get("/api/v1/health")
+    assert (response.status_code, response["Content-Type"]) == (500, PROBLEM)
+    assert response.json()["code"] == "internal"
+    assert b"a secret" not in response.content
+    page = operator.get("/health/ready")
+    assert (page.status_code, page["Content-Type"].partition(";")[0]) == (500, "text/html")
+
+
+def test_what_no_call_answers_is_a_problem_document_as_well(operator):
+    for path, host, status, code in (("/api/elsewhere", "testserver", 404, "not-found"), ("/api/v1/whoami", "evil.example", 400, "invalid")):
+        response = operator.get(path, headers={"Host": host})
+        assert (response.status_code, response["Content-Type"], response.json()["code"]) == (status, PROBLEM, code)
