@@ -47,8 +47,11 @@ VERBS = {
     "copy": Verb("Copy", "They stay here, and a copy of each is placed in another destination.", aimed=True),
     "reprioritize": Verb("Change priority of", "They are placed anew, behind what waits with that priority.", ranked=True),
     "expire": Verb("Expire", "They end as if their time to live had passed: to the dead message queue, or where the settings say."),
-    "delete": Verb("Delete", "They are discarded. Nothing goes to the dead message queue, and nothing can be brought back.", final=True),
-}
+    "delete": Verb(
+        "Delete", "They are discarded; nothing goes to the dead message queue. What is stored can be brought back for a while, unless the settings say no.",
+        final=True,
+    ),
+}  # fmt: skip
 
 
 class NotAgreed(ValueError):

@@ -2,7 +2,7 @@
 
 from django.urls import path, re_path
 
-from . import bulk, dead, messages, scheduled, sending, subscriptions, transactions
+from . import bulk, dead, messages, scheduled, sending, subscriptions, transactions, undo
 
 OF = r"^destinations/(?P<number>-?[0-9]{1,10})/"
 
@@ -25,4 +25,6 @@ ADDRESSES = [
     path("transactions/history", transactions.history, name="transactions_history"),
     re_path(r"^transactions/(?P<number>[0-9]{1,18})$", transactions.one, name="transaction"),
     re_path(rf"^transactions/(?P<number>[0-9]{{1,18}})/(?P<verb>{'|'.join(transactions.DONE)})$", transactions.end, name="transaction_end"),
+    path("undo", undo.listing, name="undo"),
+    re_path(rf"^undo/(?P<number>[0-9]{{1,18}})/(?P<verb>{'|'.join(undo.DONE)})$", undo.change, name="undo_change"),
 ]

@@ -16,7 +16,7 @@ from django.views.decorators.http import require_safe
 from broker_core.viewing import LEVEL_NAMES, REASONS_KNOWN, rendering
 from broker_core.viewing.page import Seen, key_text
 from console.permissions import BROWSE_BODIES, BROWSE_HEADERS, DELETE, METRICS, MOVE, SEND, may, sight
-from console.selectors import destinations, subscriptions
+from console.selectors import destinations, subscriptions, undo
 from console.selectors.destinations import Destination
 from console.services import browsing
 from console.services.audit import require
@@ -91,6 +91,7 @@ def listing(request: HttpRequest, number: str) -> HttpResponse:
     rows = [row_of(seen, page.now) for seen in page.seen]
     context |= {
         "page": page, "rows": rows, "following": key_text(page.next) if page.next else "", "looked": page.looked_at,
+        "undo": undo.latest_of(it.address) if search.after is None else None,
         "has_dead": any(row.reason for row in rows), "other_order": OLDEST if search.newest_first else NEWEST, "shown_first": rows[0].key if rows else "",
     }  # fmt: skip
     return render(request, "console/messages.html", context)

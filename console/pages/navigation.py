@@ -50,6 +50,7 @@ PAGES: tuple[tuple[str, tuple[Page, ...]], ...] = (
             Page("scheduled", "Scheduled", "scheduled", "s", BROWSE_HEADERS, ("scheduled_of", "scheduled_change")),
             Page("subscriptions", "Subscriptions", "subscriptions", "b", METRICS),
             Page("transactions", "Transactions", "transactions", "t", below=("transaction", "transaction_end", "transactions_history")),
+            Page("undo", "Undo", "undo", "q", METRICS, ("undo_change",)),
             Page("operations", "Operations", "operations", "w", METRICS, ("operation", "operation_cancel")),
         ),
     ),

@@ -8,6 +8,8 @@ from typing import Any
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
+from django.urls import reverse
+from django.utils.html import format_html
 
 from broker_core import control
 from console.quantities import messages as messages_of
@@ -31,6 +33,9 @@ def tell(request: HttpRequest, what: str, done: str, outcome: Outcome) -> None:
         )
     elif outcome.answer.done:
         messages.success(request, f"{what} {done}{_particulars(outcome.answer.result)}.")
+        if outcome.answer.result.get("undo"):
+            back = reverse("undo_change", args=[outcome.answer.result["undo"], "back"])
+            messages.info(request, format_html('It can be undone for a while. <a data-dialog href="{}">Undo</a>', back))
         for warning in outcome.answer.result.get("warnings", ()):
             messages.warning(request, f"{what}: {warning}.")
     else:

@@ -51,5 +51,11 @@ def by_number(number: int, within: Sight = EVERYTHING) -> Undo | None:
     return _made(found[0]) if found and within.shows(found[0]["address"]) else None
 
 
+def latest_of(address: str) -> Undo | None:
+    """What was last discarded of a destination and can still be undone. One query."""
+    found = rows(f"{_UNDO} AND ended_at IS NULL AND address = %(address)s ORDER BY undo DESC LIMIT 1", {"address": address})
+    return _made(found[0]) if found else None
+
+
 def _made(row: dict[str, Any]) -> Undo:
     return Undo(**row)

@@ -206,3 +206,33 @@ def test_without_a_node_a_branch_is_not_ended_and_it_says_so(database, operator)
     page = text_of(operator.post("/transactions/1/commit", {"typed": "343201"}, follow=True))
     assert "no node has answered" in page
     assert User.objects.count() == 1
+
+
+# -- undo ---------------------------------------------------------------------------------------------------------------------------------
+def test_what_was_purged_is_brought_back_from_where_one_looks_first(database, operator):
+    with StoreNode(database, undo_ms=3_600_000) as node:
+        node.send(b"a", b"b", b"c")
+        assert "There is nothing to undo." in text_of(operator.get("/undo"))
+        purged = operator.post(f"/destinations/{node.number()}/purge", {"depth": "3"}, follow=True)
+        assert "It can be undone for a while. Undo" in text_of(purged)
+        shown = operator.get(path(node))
+        assert "3 messages of this destination were discarded by olga" in text_of(shown)
+        link = re.search(r'href="(/undo/[0-9]+/back)"', shown.content.decode())[1]
+        assert "3 messages will wait again" in text_of(operator.get(link))
+        assert node.depth() == 0
+        operator.post(link)
+        assert node.depth() == 3
+        assert "no: undone" in text_of(operator.get("/undo?all=1"))
+        assert "cannot be undone any more" in text_of(operator.get(link))
+
+
+def test_what_is_given_up_is_gone_and_who_may_not_is_not_asked(database, operator, viewer):
+    with StoreNode(database, undo_ms=3_600_000) as node:
+        node.send(b"a")
+        operator.post(f"/destinations/{node.number()}/purge", {"depth": "1"})
+        [link] = re.findall(r'href="(/undo/[0-9]+/give-up)"', operator.get("/undo").content.decode())
+        assert "/give-up" not in viewer.get("/undo").content.decode()
+        assert viewer.post(link).status_code == 403
+        operator.post(link)
+        assert "There is nothing to undo." in text_of(operator.get("/undo"))
+    assert operator.get("/undo/99/back").status_code == 404

@@ -8,11 +8,12 @@ from tests.console import facts
 
 PRODUCERS = {"max_active_consumers": -1, "max_backup_consumers": 0, "consumer_flow_limit": -1}
 PRODUCERS |= {"default_reliability": "none", "maximum_reliability": "assured", "max_producers": -1, "time_to_live_ms": -1, "time_to_live_max_ms": -1}
+PRODUCERS |= {"undo_ms": -1}
 LIMITS = {"max_messages": -1, "max_octets": -1, "max_message_octets": -1, "limit_behavior": "FLOW_CONTROL", **PRODUCERS}
 DELAYS = {"redelivery_delay_ms": 0, "redelivery_multiplier": 2, "redelivery_delay_max_ms": 0, "duplicate_window_ms": 0, **LIMITS}
 OPEN = {"login", "sign_on", "sign_on_back", "health_live", "health_ready", "metrics"}
 LOOKS = ["overview", "destinations", "accounts", "audit", "operations", "tasks", "policies", "aliases", "objects", "links"]
-LOOKS += ["messages", "dead", "scheduled", "subscriptions", "transactions", "transactions_history"]
+LOOKS += ["messages", "dead", "scheduled", "subscriptions", "transactions", "transactions_history", "undo"]
 LOOKS += ["nodes", "access", "tokens"]
 ELSEWHERE = {
     "connections", "connection", "connection_close", "consumers", "holds", "release",  # test_pages_clients.py
