@@ -4,7 +4,8 @@ from django.contrib.auth.views import LogoutView
 from django.urls import include, path, re_path
 
 from console.pages import (
-    access, accounts, audit, connections, definitions, destination_list, destinations, named, nodes, operations, operators, overview, sign_on, tasks,
+    access, accounts, alerts, audit, connections, definitions, destination_list, destinations, named, nodes, operations, operators, overview, sign_on,
+    tasks,
 )  # fmt: skip
 from console.pages.login import Login
 from console.pages.message_addresses import ADDRESSES
@@ -48,6 +49,12 @@ urlpatterns = [
     re_path(rf"^(?P<plural>{NAMED})/change$", named.change, name="named_change"),
     re_path(rf"^(?P<plural>{NAMED})/delete$", named.delete, name="named_delete"),
     path("nodes", nodes.listing, name="nodes"),
+    path("alerts", alerts.listing, name="alerts"),
+    path("alerts/history", alerts.history, name="alert_history"),
+    path("alerts/new", alerts.create, name="alert_create"),
+    path("alerts/change", alerts.change, name="alert_change"),
+    path("alerts/delete", alerts.delete, name="alert_delete"),
+    path("alerts/test", alerts.test, name="alert_test"),
     re_path(rf"^nodes/(?P<verb>{NODE_VERBS})$", nodes.do, name="node_do"),
     path("access", access.rules, name="access"),
     path("access/create", access.create_rule, name="access_create"),

@@ -65,6 +65,7 @@ PAGES: tuple[tuple[str, tuple[Page, ...]], ...] = (
         "Service",
         (
             Page("nodes", "Nodes", "nodes", "h", below=("node_do",)),
+            Page("alerts", "Alerts", "alerts", "l", below=("alert_history", "alert_create", "alert_change", "alert_delete")),
             Page("tasks", "Tasks", "tasks", "k", below=("task_change",)),
         ),
     ),

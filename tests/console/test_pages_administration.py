@@ -146,3 +146,38 @@ def test_nobody_revokes_anothers_token(database, viewer, operator):
     number = facts.rows(database, "SELECT id FROM console_apitoken")[0][0]
     assert viewer.post(f"/tokens/{number}/revoke").status_code == 404
     assert len(facts.rows(database, "SELECT id FROM console_apitoken")) == 1
+
+
+# -- alerts -----------------------------------------------------------------------------------------------------------------------------
+ALERT = {"name": "backlog", "metric": "depth", "pattern": "queue/>", "comparator": ">", "threshold": "100", "for_seconds": "60", "enabled": "true"}
+
+
+def test_an_alert_is_made_changed_and_deleted(database, operator):
+    facts.execute(database, "DELETE FROM console_alertrule")
+    assert "There is no alert" in _page(operator, "alerts")
+    made = _said(operator.post("/alerts/new", ALERT, follow=True))
+    assert "depth &gt; 100" in made
+    assert "nobody is told" in made
+    operator.post("/alerts/change", {**ALERT, "threshold": "7.5", "enabled": "false"})
+    assert facts.rows(database, "SELECT threshold, enabled, for_seconds FROM console_alertrule") == [(7.5, False, 60)]
+    assert "Nothing has fired" in _page(operator, "alerts/history?alert=backlog")
+    assert "has no webhook" in _said(operator.post("/alerts/test", {"name": "backlog"}, follow=True))
+    assert "Delete it" in _page(operator, "alerts/delete?name=backlog")
+    assert "is deleted" in _said(operator.post("/alerts/delete", {"name": "backlog"}, follow=True))
+    for path in ("alerts/change", "alerts/delete"):
+        _page(operator, f"{path}?name=backlog", 404)
+    assert operator.post("/alerts/test", {"name": "backlog"}).status_code == 404
+
+
+@pytest.mark.parametrize("wrong", [{"name": ""}, {"pattern": ""}, {"threshold": "much"}, {"comparator": "="}, {"webhook": "ftp://far.example"}])
+def test_an_alert_that_cannot_be_is_a_sentence(wrong, operator):
+    response = operator.post("/alerts/new", {**ALERT, **wrong})
+    assert (response.status_code, "told error" in _said(response)) == (400, True)
+
+
+def test_alerts_are_made_by_administrators(database, viewer):
+    assert "New alert" not in _page(viewer, "alerts")
+    for verb in ("new", "change", "delete"):
+        assert viewer.get(f"/alerts/{verb}", {"name": "backlog"}).status_code == 403
+        assert viewer.post(f"/alerts/{verb}", ALERT).status_code == 403
+    assert viewer.post("/alerts/test", ALERT).status_code == 403

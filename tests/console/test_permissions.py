@@ -14,13 +14,13 @@ DELAYS = {"redelivery_delay_ms": 0, "redelivery_multiplier": 2, "redelivery_dela
 OPEN = {"login", "sign_on", "sign_on_back", "health_live", "health_ready", "metrics"}
 LOOKS = ["overview", "destinations", "accounts", "audit", "operations", "tasks", "policies", "aliases", "objects", "links"]
 LOOKS += ["messages", "dead", "scheduled", "subscriptions", "transactions", "transactions_history", "undo"]
-LOOKS += ["nodes", "access", "tokens"]
+LOOKS += ["nodes", "access", "tokens", "alerts", "alert_history"]
 ELSEWHERE = {
     "connections", "connection", "connection_close", "consumers", "holds", "release",  # test_pages_clients.py
     "operation", "operation_cancel", "task_change", "task_run",  # test_pages_service.py
     "named_create", "named_change", "named_delete",  # test_pages_named.py
     "node_do", "access_create", "access_delete", "grants", "grant_create", "grant_change", "grant_delete", "definitions", "definitions_export",
-    "token_revoke",  # test_pages_administration.py
+    "token_revoke", "alert_create", "alert_change", "alert_delete", "alert_test",  # test_pages_administration.py
 }  # fmt: skip
 ELSEWHERE |= {address.name for address in ADDRESSES if address.name not in LOOKS}  # test_pages_messages.py and its neighbours
 """These are about what only a node knows, or about rows of their own: each has its test of who may what."""
