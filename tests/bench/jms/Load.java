@@ -3,6 +3,7 @@ import jakarta.jms.CompletionListener;
 import jakarta.jms.Connection;
 import jakarta.jms.JMSException;
 import jakarta.jms.Message;
+import jakarta.jms.MessageConsumer;
 import jakarta.jms.MessageProducer;
 import jakarta.jms.Session;
 import java.lang.management.ManagementFactory;
@@ -17,14 +18,16 @@ import org.apache.qpid.jms.JmsConnectionFactory;
 
 /**
  * Several JMS producers and consumers on one queue, each with a connection of its own, as an application would have them: producers send persistent messages
- * of 1 KiB asynchronously (JMS 2.0, 7.3), a window of them not confirmed; consumers are listeners of sessions with AUTO_ACKNOWLEDGE. The client's options are
- * its defaults.
+ * of 1 KiB asynchronously (JMS 2.0, 7.3), a window of them not confirmed; consumers have sessions with AUTO_ACKNOWLEDGE, and receive in a loop or are
+ * listeners. The client's options are its defaults. So that what is measured is what passes from end to end, producers wait while AHEAD messages have not arrived.
  *
- * <p>Arguments: URI, queue, producers, consumers, seconds of warming up, seconds measured. Prints one line for programs: messages that arrived in the measured
- * time, its seconds, the messages of the whole run, and the processor time of this process in the measured time. Messages are numbered: one that comes twice or never ends the run.
+ * <p>Arguments: URI, queue, "receive" or "listen", producers, consumers, seconds of warming up, seconds measured. Prints one line for programs: messages that
+ * arrived in the measured time, its seconds, the messages of the whole run, and the processor time of this process in the measured time. Messages are numbered:
+ * one that comes twice or never ends the run.
  */
 public class Load {
-    static final int BODY_OCTETS = 1024, WINDOW = 500, PATIENCE_SECONDS = 60, NUMBERS_MAX = 16_000_000;
+    static final int BODY_OCTETS = 1024, WINDOW = 500, AHEAD = 10_000, PATIENCE_SECONDS = 60, RECEIVE_MS = 200,
+        NUMBERS_MAX = 16_000_000;
 
     final JmsConnectionFactory factory;
     final String queue;
@@ -32,7 +35,7 @@ public class Load {
     /** A bit for each number. */
     final AtomicIntegerArray seen = new AtomicIntegerArray(NUMBERS_MAX / 32);
     final AtomicReference<String> problem = new AtomicReference<>();
-    volatile boolean over;
+    volatile boolean over, isDone;
 
     Load(String uri, String queue) {
         this.factory = new JmsConnectionFactory("guest", "guest", uri);
@@ -65,6 +68,7 @@ public class Load {
                 BytesMessage message = session.createBytesMessage();
                 message.writeInt(sent.getAndIncrement());
                 message.writeBytes(padding);
+                while (sent.get() - arrived.get() > AHEAD && !over) TimeUnit.MILLISECONDS.sleep(1);
                 room.acquire();
                 producer.send(message, listener);
             }
@@ -74,7 +78,18 @@ public class Load {
         }
     }
 
-    void consume(Message message) {
+    void receive(MessageConsumer consumer) {
+        try {
+            while (!isDone) {
+                Message message = consumer.receive(RECEIVE_MS);
+                if (message != null) take(message);
+            }
+        } catch (JMSException error) {
+            fail("a consumer failed: " + error);
+        }
+    }
+
+    void take(Message message) {
         try {
             int number = ((BytesMessage) message).readInt(), bit = 1 << number % 32;
             if ((seen.getAndUpdate(number / 32, bits -> bits | bit) & bit) != 0) fail("message " + number + " came twice");
@@ -96,13 +111,20 @@ public class Load {
         return ((com.sun.management.OperatingSystemMXBean) ManagementFactory.getOperatingSystemMXBean()).getProcessCpuTime() / 1e9;
     }
 
-    void run(int producers, int consumers, int warmUp, int seconds) throws Exception {
+    void run(boolean listens, int producers, int consumers, int warmUp, int seconds) throws Exception {
         List<Connection> opened = new ArrayList<>();
+        List<Thread> threads = new ArrayList<>(), receiving = new ArrayList<>();
         for (int i = 0; i < consumers; i++) {
             Session session = connect(opened).createSession();
-            session.createConsumer(session.createQueue(queue)).setMessageListener(this::consume);
+            MessageConsumer consumer = session.createConsumer(session.createQueue(queue));
+            if (listens) {
+                consumer.setMessageListener(this::take);
+            } else {
+                Thread thread = new Thread(() -> receive(consumer));
+                receiving.add(thread);
+                thread.start();
+            }
         }
-        List<Thread> threads = new ArrayList<>();
         for (int i = 0; i < producers; i++) {
             Connection connection = connect(opened);
             Thread thread = new Thread(() -> produce(connection));
@@ -121,6 +143,8 @@ public class Load {
         long ends = System.nanoTime() + TimeUnit.SECONDS.toNanos(PATIENCE_SECONDS);
         while (arrived.get() < confirmed.get() && problem.get() == null && System.nanoTime() < ends) TimeUnit.MILLISECONDS.sleep(20);
         if (arrived.get() != confirmed.get()) fail(arrived + " of " + confirmed + " messages arrived");
+        isDone = true;
+        for (Thread thread : receiving) thread.join();
         if (problem.get() != null) throw new IllegalStateException(problem.get());
         for (Connection connection : opened) connection.close();
         System.out.printf("{\"messages\": %d, \"seconds\": %.3f, \"all\": %d, \"processor_seconds\": %.3f}%n", messages, took, confirmed.get(), busy);
@@ -128,9 +152,9 @@ public class Load {
 
     public static void main(String[] arguments) {
         int[] numbers = new int[4];
-        for (int i = 0; i < 4; i++) numbers[i] = Integer.parseInt(arguments[i + 2]);
+        for (int i = 0; i < 4; i++) numbers[i] = Integer.parseInt(arguments[i + 3]);
         try {
-            new Load(arguments[0], arguments[1]).run(numbers[0], numbers[1], numbers[2], numbers[3]);
+            new Load(arguments[0], arguments[1]).run(arguments[2].equals("listen"), numbers[0], numbers[1], numbers[2], numbers[3]);
             System.exit(0);
         } catch (Exception error) {
             System.err.println(error);
