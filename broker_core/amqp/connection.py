@@ -18,7 +18,7 @@ from broker_core.engine.levels import UNMAPPED, LevelMapping
 from broker_core.engine.refusal import Refusal
 
 from .coordinator import TransactionNames
-from .frames import EMPTY_FRAME, Frame, ProtocolHeader, Reader, frame
+from .frames import EMPTY_FRAME, FRAME_OCTETS_MIN, Frame, ProtocolHeader, Reader, frame
 from .greeting import Greeting
 from .idle import Idle
 from .incoming import BodyDropped, BodyPart
@@ -29,7 +29,7 @@ from .opening import Opening
 from .outbox import Outbox
 from .performatives import Close, Error
 from .phases import BEFORE_OPEN, OPEN, OVER, WAITING, Phase
-from .refusals import FORCED, RESOURCE_DELETED, RESOURCE_LIMIT, Fault, error_of, quoted
+from .refusals import FORCED, RESOURCE_DELETED, RESOURCE_LIMIT, Fault, error_of, fitting, quoted
 from .sasl import Login, Proof
 from .sender import Outgoing
 from .session import Session
@@ -87,7 +87,9 @@ class Connection:
         """Sends, the octets of them that are in memory, and large bodies on their way to the store."""
         self.begun_octets = 0
         """Of messages that are not here as a whole."""
-        self.payload_max = 512 - TRANSFER_OVERHEAD
+        self.frame_octets_max = FRAME_OCTETS_MIN
+        """Of frames that the peer takes, and that we send."""
+        self.payload_max = FRAME_OCTETS_MIN - TRANSFER_OVERHEAD
         self.phase = Phase.GREETING
         self.idle = Idle(limits.idle_ms, now)
         self.sessions = Sessions(self)
@@ -228,7 +230,8 @@ class Connection:
             return []
         self._known_to_engine = True
         self.client_id, self.temporaries = opened.container_id, session
-        self.payload_max = min(opened.max_frame_size, self.limits.frame_octets_max) - TRANSFER_OVERHEAD
+        self.frame_octets_max = min(opened.max_frame_size, self.limits.frame_octets_max)
+        self.payload_max = self.frame_octets_max - TRANSFER_OVERHEAD
         self.idle.wants(opened.idle_time_out)
         self.idle.received_at = self.idle.sent_at = now
         self._greeting.open()
@@ -344,7 +347,7 @@ class Connection:
         if self.phase in BEFORE_OPEN:
             self._greeting.refuse(error)
         elif self.phase in (OPEN, Phase.LEAVING):
-            self.out.append(frame(0, Close(error)))
+            self.out.append(fitting(0, Close(error), self.frame_octets_max))
         self.close(f"{error.condition}: {error.description}")
 
     def close(self, reason: str) -> None:

@@ -68,13 +68,17 @@ class Transactions:
         self._delivery_id = -1
         self._is_lost = False
 
-    def open(self, events: list[Any]) -> None:
+    def answer(self) -> Attach:
+        """To the peer's attach."""
         asked = self._attach
         wanted = set(asked.target.capabilities) if isinstance(asked.target, Coordinator) else set()
         answer = Attach(asked.name, asked.handle, RECEIVER, asked.snd_settle_mode, asked.rcv_settle_mode, asked.source)
         answer.target = Coordinator(tuple(each for each in CAPABILITIES if each == LOCAL or each in wanted))
-        self.session.write(answer)
-        self._attach = Attach(asked.name, asked.handle, asked.role)  # what else was said is not kept
+        return answer
+
+    def open(self, events: list[Any]) -> None:
+        self.session.write(self.answer())
+        self._attach = Attach(self.name, self.handle, self._attach.role)  # what else was said is not kept
         self.session.write_flow(self.handle, self._count, self._credit)
 
     # -- the link -------------------------------------------------------------------------------------------------------------------

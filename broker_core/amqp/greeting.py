@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from . import opening
-from .frames import AMQP, AMQP_HEADER, SASL, SASL_HEADER, Frame, ProtocolHeader, frame, sasl_frame
+from .frames import AMQP, AMQP_HEADER, FRAME_OCTETS_MIN, SASL, SASL_HEADER, Frame, ProtocolHeader, frame, sasl_frame
 from .opening import opening_of
 from .performatives import Close, Error, Open, SaslChallenge, SaslCode, SaslInit, SaslMechanisms, SaslOutcome, SaslResponse
 from .phases import Phase
-from .refusals import FORCED, ILLEGAL_STATE, NOT_ALLOWED, RESOURCE_LIMIT, ConnectionFault
+from .refusals import FORCED, ILLEGAL_STATE, NOT_ALLOWED, RESOURCE_LIMIT, ConnectionFault, fitting
 from .sasl import ANONYMOUS, Login, Proof, checked, login_of
 
 if TYPE_CHECKING:
@@ -97,7 +97,7 @@ class Greeting:
         """Say why, in the words of the phase: only behind an open can all of it be said."""
         phase, out = self.connection.phase, self.connection.out
         if phase in (Phase.OPENING, Phase.GREETED):
-            out += (frame(0, opening.refusal(self._answer())), frame(0, Close(error)))
+            out += (frame(0, opening.refusal(self._answer())), fitting(0, Close(error), FRAME_OCTETS_MIN))
         elif phase in (Phase.LOGGING_IN, Phase.CHECKING, Phase.PROVING):
             out.append(sasl_frame(SaslOutcome(SaslCode.SYS_TEMP if error.condition in (FORCED, RESOURCE_LIMIT) else SaslCode.SYS_PERM)))
         elif phase is Phase.GREETING:

@@ -31,6 +31,14 @@ class Links:
 
     def make(self, session: Session, attach: Attach) -> Sender | Receiver | Transactions:
         """Raises LinkFault."""
+        link = self._made_of(session, attach)
+        if too_large := session.overflow(link.answer()):
+            raise LinkFault(too_large.condition, too_large.description or "")
+        if isinstance(link, Sender) and link.link:
+            self.senders[link.link] = link
+        return link
+
+    def _made_of(self, session: Session, attach: Attach) -> Sender | Receiver | Transactions:
         connection = self.connection
         if attach.role == SENDER:  # the peer's: it produces
             return Transactions(session, attach) if isinstance(attach.target, Coordinator) else self._receiver(session, attach)
@@ -39,8 +47,7 @@ class Links:
         connection.effort += consumer.effort
         if isinstance(consumer.commands[-1], Lookup):
             return Sender(session, attach, 0, consumer)
-        sender = self.senders[number] = Sender(session, attach, number, consumer)
-        return sender
+        return Sender(session, attach, number, consumer)
 
     def check_name(self, attach: Attach) -> None:
         """Raises LinkFault, SessionFault."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from .frames import FRAME_OCTETS_MIN
 from .performatives import Error, Open
 from .refusals import INVALID_FIELD, ConnectionFault, quoted
 from .types import Symbol
@@ -12,7 +13,6 @@ SOLE_CONNECTION, ANONYMOUS_RELAY, DELAYED_DELIVERY, SHARED_SUBS = "sole-connecti
 OFFERED = (SOLE_CONNECTION, ANONYMOUS_RELAY, DELAYED_DELIVERY, SHARED_SUBS)
 PRODUCT = "Surety"
 FAILED = "amqp:connection-establishment-failed"
-HANDLE_MAX = 65_535
 
 
 @dataclass(slots=True)
@@ -29,8 +29,8 @@ def opening_of(opened: Open, container_id_max: int) -> Opening:
     container = opened.container_id
     if len(container) > container_id_max:
         raise ConnectionFault(INVALID_FIELD, f"the container-id must have at most {container_id_max} characters", {"invalid-field": Symbol("container-id")})
-    if opened.max_frame_size < 512:
-        text = f"max-frame-size is {opened.max_frame_size}; every peer takes frames of 512 octets"
+    if opened.max_frame_size < FRAME_OCTETS_MIN:
+        text = f"max-frame-size is {opened.max_frame_size}; every peer takes frames of {FRAME_OCTETS_MIN} octets"
         raise ConnectionFault(INVALID_FIELD, text, {"invalid-field": Symbol("max-frame-size")})
     return Opening(container, SOLE_CONNECTION in opened.desired_capabilities)
 

@@ -72,16 +72,20 @@ class Receiver:
         else:
             self.opened()
 
-    def opened(self) -> None:
-        if self._is_lost and not self._closing:
-            return
+    def answer(self) -> Attach:
+        """To the peer's attach."""
         asked, connection = self._attach, self.session.connection
         answer = Attach(asked.name, asked.handle, RECEIVER, asked.snd_settle_mode, asked.rcv_settle_mode, asked.source, self._target)
         answer.unsettled = None if asked.unsettled is None else {}
         answer.max_message_size = connection.limits.body_octets_max
         answer.offered_capabilities = tuple([each for each in asked.desired_capabilities if each == "DELAYED_DELIVERY"])
-        self.session.write(answer)
-        self._attach, self._target = Attach(asked.name, asked.handle, asked.role), Target()  # what else was said is not kept
+        return answer
+
+    def opened(self) -> None:
+        if self._is_lost and not self._closing:
+            return
+        self.session.write(self.answer())
+        self._attach, self._target = Attach(self.name, self.handle, self._attach.role), Target()  # what else was said is not kept
         self._is_open = True
         self.replenish()
 

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from broker_core.engine.refusal import Refusal
 
-from .performatives import Error
+from .frames import frame
+from .performatives import Disposition, Error, Rejected
 
 DECODE_ERROR = "amqp:decode-error"
 FRAMING_ERROR = "amqp:connection:framing-error"
 FORCED = "amqp:connection:forced"
+FRAME_SIZE = "amqp:frame-size-too-small"
 ILLEGAL_STATE = "amqp:illegal-state"
-INTERNAL = "amqp:internal-error"
 INVALID_FIELD = "amqp:invalid-field"
 NOT_ALLOWED = "amqp:not-allowed"
 NOT_FOUND = "amqp:not-found"
@@ -25,7 +27,6 @@ UNAUTHORIZED = "amqp:unauthorized-access"
 ERRANT_LINK = "amqp:session:errant-link"
 HANDLE_IN_USE = "amqp:session:handle-in-use"
 UNATTACHED_HANDLE = "amqp:session:unattached-handle"
-WINDOW_VIOLATION = "amqp:session:window-violation"
 MESSAGE_SIZE = "amqp:link:message-size-exceeded"
 STOLEN = "amqp:link:stolen"
 TRANSFER_LIMIT = "amqp:link:transfer-limit-exceeded"
@@ -84,7 +85,7 @@ REFUSALS: dict[Refusal, str] = {
 }
 """The condition for each refusal; its description is the refusal's sentence and the particulars."""
 TEXT_MAX = 1024
-"""Characters of a description: it must fit the smallest frame that a peer may insist on, with all else of it, at least mostly."""
+"""Characters of a description; in a frame that has no room for it there are fewer (see `fitting`)."""
 
 
 class Fault(Exception):
@@ -105,6 +106,21 @@ class SessionFault(Fault):
 
 class ConnectionFault(Fault):
     """It ends the connection."""
+
+
+def fitting(channel: int, performative: Any, most: int) -> bytes:
+    """Its frame, of at most so many octets: of what an error says there may be the beginning only."""
+    octets = frame(channel, performative)
+    beyond = len(octets) - most
+    if beyond <= 0:
+        return octets
+    error = getattr(performative.state if isinstance(performative, Disposition) else performative, "error", None)
+    if error is None:
+        return octets
+    said = (error.description or "").encode()
+    shorter = Error(error.condition, said[: max(len(said) - beyond, 0)].decode(errors="ignore"))
+    changed: dict[str, Any] = {"state": Rejected(shorter)} if isinstance(performative, Disposition) else {"error": shorter}
+    return frame(channel, replace(performative, **changed))
 
 
 def error_of(refusal: Refusal, detail: str) -> Error:

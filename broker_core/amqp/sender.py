@@ -126,21 +126,28 @@ class Sender:
         """The engine has it."""
         if self._is_lost:
             return
+        self.session.write(self.answer())
+        self._attach, self._consumer.source = Attach(self.name, self.handle, self._attach.role), Source()  # what else was said is not kept
+        self._is_open = True
+        if self._owes_flow and not self.closing:
+            self._tell()
+
+    def answer(self) -> Attach:
+        """To the peer's attach."""
         asked, consumer = self._attach, self._consumer
         mode = SenderSettleMode.SETTLED if self.presettled else SenderSettleMode.UNSETTLED
         answer = Attach(asked.name, asked.handle, SENDER, mode, asked.rcv_settle_mode, consumer.source, asked.target)
         answer.unsettled = None if asked.unsettled is None else {}
         answer.initial_delivery_count, answer.offered_capabilities = 0, consumer.offered
-        self.session.write(answer)
-        self._attach, consumer.source = Attach(asked.name, asked.handle, asked.role), Source()  # what else was said is not kept
-        self._is_open = True
-        if self._owes_flow and not self.closing:
-            self._tell()
+        return answer
 
     def found(self, found: Found) -> None:
         """The subscription of this name."""
         self._consumer.found(found)
-        self.opened()
+        if too_large := self.session.overflow(self.answer()):
+            self.refused(too_large)
+        else:
+            self.opened()
 
     def refused(self, error: Error) -> None:
         connection = self.session.connection

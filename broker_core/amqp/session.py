@@ -10,7 +10,7 @@ from .performatives import (
     ACCEPTED, RECEIVER, SENDER, Attach, Begin, DeliveryState, Detach, Disposition, Error, Flow, Transfer,
 )  # fmt: skip
 from .refusals import (
-    ERRANT_LINK, HANDLE_IN_USE, NOT_ALLOWED, UNATTACHED_HANDLE, LinkFault, SessionFault,
+    ERRANT_LINK, FRAME_SIZE, FRAMING_ERROR, HANDLE_IN_USE, NOT_ALLOWED, UNATTACHED_HANDLE, ConnectionFault, LinkFault, SessionFault, fitting,
 )  # fmt: skip
 from .outcomes import Unsettled
 from .sender import Outgoing, Sender
@@ -77,13 +77,15 @@ class Session:
         """Links that we have detached and the peer has not."""
         return len(self._detached)
 
-    def write(self, performative: Any, payload: bytes = b"") -> None:
+    def write(self, performative: Any) -> None:
         if not self._is_over:
-            self.connection.out.append(frame(self.channel, performative, payload))
+            self.connection.out.append(fitting(self.channel, performative, self.connection.frame_octets_max))
 
     # -- links ----------------------------------------------------------------------------------------------------------------------
     def attach(self, attach: Attach, events: list[Any]) -> None:
         handle = attach.handle
+        if handle > HANDLE_MAX:
+            raise ConnectionFault(FRAMING_ERROR, f"handle {handle} is more than the handle-max {HANDLE_MAX}")
         if handle > self._handle_max:
             raise SessionFault(NOT_ALLOWED, f"handle {handle} is more than the handle-max {self._handle_max}")
         if self._is_late(handle, attach):
@@ -112,9 +114,19 @@ class Session:
             answer.target, answer.initial_delivery_count = attach.target, 0
         else:
             answer.source = attach.source
+        if self.overflow(answer):
+            answer.source = answer.target = None
+        if too_large := self.overflow(answer):
+            self.connection.sessions.end(self, too_large, self.connection.commands)
+            return
         self.write(answer)
         if error is not None:
             self.end_link(attach.handle, error)
+
+    def overflow(self, answer: Attach) -> Error | None:
+        """Why it cannot be said; None: it can."""
+        octets, most = len(frame(self.channel, answer)), self.connection.frame_octets_max
+        return Error(FRAME_SIZE, f"the answer to the attach takes {octets} octets, and the peer's frames may have {most}") if octets > most else None
 
     def detach(self, detach: Detach, events: list[Any]) -> None:
         handle = detach.handle

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from .frames import Frame, frame
 from .performatives import Attach, Begin, Close, Detach, Disposition, End, Error, Flow, Transfer
-from .refusals import ILLEGAL_STATE, INVALID_FIELD, NOT_ALLOWED, ConnectionFault, SessionFault
+from .refusals import ILLEGAL_STATE, INVALID_FIELD, NOT_ALLOWED, ConnectionFault, SessionFault, fitting
 from .session import Session
 
 if TYPE_CHECKING:
@@ -59,7 +59,7 @@ class Sessions:
                 self._within(session, performative, events)
         except SessionFault as fault:
             assert session is not None
-            self._end(session, fault.error, events)
+            self.end(session, fault.error, events)
         return False
 
     def _outside(self, channel: int, performative: Any, events: list[Any]) -> None:
@@ -108,14 +108,14 @@ class Sessions:
                 else:
                     self._within(session, performative, events)
             except SessionFault as fault:
-                self._end(session, fault.error, events)
+                self.end(session, fault.error, events)
                 return
 
-    def _end(self, session: Session, error: Error, events: list[Any]) -> None:
-        """The peer's mistake ends its session."""
+    def end(self, session: Session, error: Error, events: list[Any]) -> None:
+        """The peer's mistake ends its session, or a link of it that nothing can be said of."""
         self._drop(session, events)
         self.ending[session.channel] = None
-        self.connection.out.append(frame(session.channel, End(error)))
+        self.connection.out.append(fitting(session.channel, End(error), self.connection.frame_octets_max))
 
     def _drop(self, session: Session, events: list[Any]) -> None:
         del self.by_channel[session.channel]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from broker_core.amqp.frames import frame
-from broker_core.amqp.performatives import ACCEPTED, RECEIVER, SENDER, Attach, Begin, Detach, Disposition, End, Flow, Performative, Source, Target
+from broker_core.amqp.performatives import ACCEPTED, RECEIVER, SENDER, Attach, Begin, Close, Detach, Disposition, End, Flow, Performative, Source, Target
 from tests.amqp.conversation import Client, bodies, message
 
 DETACH = Detach(0, closed=False)
@@ -95,3 +95,12 @@ def test_nor_on_the_next_one_of_its_channel() -> None:
     client.hears()
     said = (Disposition(RECEIVER, 0, 0, False, ACCEPTED), Detach(0, True), End(), Begin(None, 0, 10, 10))
     assert [type(each) for each in client.speaks(*said)] == [End, Begin]
+
+
+def test_a_handle_beyond_ours_ends_the_connection(client: Client) -> None:
+    """Transport 2.7.2."""
+    beyond = Attach("p", 65_536, SENDER, source=Source(), target=Target("q"), initial_delivery_count=0)
+    (closed,) = client.speaks(beyond)
+    assert isinstance(closed, Close)
+    assert closed.error is not None
+    assert closed.error.condition == "amqp:connection:framing-error"
