@@ -151,6 +151,12 @@ class Connection:
         """A delivery that waits for octets of its large body."""
         return self.sessions.hungry
 
+    def hand_over(self, events: list[Event]) -> None:
+        """What has left while the peer is heard is settled before what it says next."""
+        if self.commands and events is not self.commands:
+            events += self.commands
+            self.commands = []
+
     def supply(self, outgoing: Outgoing, octets: bytes, now: int) -> None:
         """What comes next of its body."""
         outgoing.supply(octets)

@@ -98,6 +98,8 @@ class Sender:
         """The engine's number; 0: it consumes nothing, its subscription was only looked for."""
         self.default_outcome = _plain(attach.source.default_outcome) if attach.source is not None else None
         self.presettled = consumer.presettled
+        self._settles = consumer.presettled and not consumer.browses
+        """What has left is settled."""
         self._attach = attach
         self._consumer = consumer
         self._transfers = WholeTransfers(session.channel, attach.handle, settled=consumer.presettled)
@@ -162,6 +164,7 @@ class Sender:
         """The peer detaches it. A durable subscription goes on unless it is closed for good."""
         events += self._end(self.handle, closed)
         self.session.pump()
+        self.session.connection.hand_over(events)
 
     def lose(self, events: list[Any]) -> None:
         """It is gone without another word: with its session, or for a mistake of the peer's."""
@@ -255,7 +258,7 @@ class Sender:
         session, presettled, head = self.session, self.presettled, self._transfers.head
         connection = session.connection
         convert, most, out = connection.convert, connection.payload_max, connection.out
-        tag = delivered.tag
+        tag = gone = delivered.tag
         for message in delivered.messages:
             data, body = delivery(message, now, convert)
             if isinstance(body, StoredBody):
@@ -264,16 +267,28 @@ class Sender:
                 session.send(Outgoing(self, tag, presettled, data + body, None))
             else:
                 out += (head(session.send_whole(self, tag), tag, octets), data, body)
+                gone = tag + 1
             tag += 1
         self._tag = tag - 1
+        if self._settles and gone > delivered.tag:
+            self._settle(delivered.tag, gone)
         session.pump()
 
     def has_left(self, outgoing: Outgoing) -> None:
         """The last octet of a delivery is written."""
-        if outgoing.stored is not None and outgoing.settled:  # the engine keeps a large body until it is told
-            self.session.connection.commands.append(Settle(self.session.connection.peer, self.link, [outgoing.tag]))
+        if self._settles or (outgoing.stored is not None and outgoing.settled):  # the engine keeps a large body until it is told, for a browser too
+            self._settle(outgoing.tag, outgoing.tag + 1)
         if self._drained:
             self._tell_drained()
+
+    def _settle(self, first: int, upto: int) -> None:
+        """Neighbours that have left."""
+        connection = self.session.connection
+        last = connection.commands[-1] if connection.commands else None
+        if isinstance(last, Settle) and last.link == self.link and isinstance(last.tags, range) and last.tags.stop == first:
+            last.tags = range(last.tags.start, upto)
+        else:
+            connection.commands.append(Settle(connection.peer, self.link, range(first, upto)))
 
     def _give_up(self, delivered: Delivered) -> None:
         """Copies with large bodies are kept for a browser until it has them."""

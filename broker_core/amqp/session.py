@@ -264,6 +264,7 @@ class Session:
             self.flow_of_link(flow.handle, flow, events)
         if self._waiting:
             self.pump()
+            self.connection.hand_over(events)
 
     def flow_of_link(self, handle: int, flow: Flow, events: list[Any]) -> None:
         """What it says of the link alone, perhaps later: what it says of the session held when it came."""

@@ -82,7 +82,7 @@ def consumer_of(attach: Attach, peer: int, link: int, client_id: str, session: s
         made = Consumer(answer, presettled, made=address)
         made.commands = [
             CreateTemporary(peer, address),
-            EngineAttach(peer, link, address, replenish=False, presettled=presettled, wanted=wanted, priority=priority),
+            EngineAttach(peer, link, address, replenish=False, settled_by_peer=presettled, wanted=wanted, priority=priority),
         ]
         return made
     assert source.address is not None
@@ -103,7 +103,7 @@ def consumer_of(attach: Attach, peer: int, link: int, client_id: str, session: s
     consumer.offered = _offered(attach)
     consumer.commands = [
         EngineAttach(
-            peer, link, address, replenish=False, presettled=presettled, name=name, durable=durable, shared=shared, wanted=wanted,
+            peer, link, address, replenish=False, settled_by_peer=presettled, name=name, durable=durable, shared=shared, wanted=wanted,
             priority=priority, of_any_client=of_any_client, steals=durable and not shared,
         )
     ]  # fmt: skip

@@ -123,7 +123,9 @@ class Attach:
     replenish: bool = True
     """True: every settlement gives its credit back (STOMP prefetch). False: only Grant does (AMQP)."""
     presettled: bool = False
-    """True: settled as soon as sent (STOMP ack:auto, AMQP snd-settle-mode settled)."""
+    """True: settled as soon as sent (STOMP ack:auto)."""
+    settled_by_peer: bool = False
+    """True: nothing is acknowledged either, and the peer's machine settles what has left (AMQP snd-settle-mode settled), as some may wait in it."""
     name: str = ""
     """Of the subscription, on a topic; empty: one of its own, which ends with the link."""
     durable: bool = False

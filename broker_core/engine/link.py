@@ -140,6 +140,7 @@ class Link:
         "subscription",
         "tag",
         "tier",
+        "unacknowledged",
         "unsettled",
         "withheld",
     )
@@ -163,7 +164,7 @@ class Link:
         """Where it is served from: its subscription, or the selection of those who want the same part of it."""
         self.credit = credit
         self.replenish = replenish
-        self.presettled = presettled
+        self.presettled = self.unacknowledged = presettled
         self.exclusive = exclusive
         self.priority = priority
         self.resumes_at = credit * threshold // 100 if threshold < NO_THRESHOLD and replenish and not presettled else ALWAYS

@@ -77,7 +77,7 @@ def _consumer(shard: Shard, number: int, it: Link | Browser) -> Answer:
         "kind": "consumer", "destination": subscription.destination.address, "subscription": subscription.number, "subscription_name": subscription.name,
         "durable": subscription.durable and bool(subscription.name), "selector": wanted.selector.text if wanted.selector is not None else "",
         "credit": min(link.credit, 1 << 53), "delivered": link.tag, "unsettled": len(link.unsettled), "unsettled_octets": link.octets,
-        "oldest_since": since(link, next(iter(link.unsettled)), shard.now) if link.unsettled else None, "presettled": link.presettled,
+        "oldest_since": since(link, next(iter(link.unsettled)), shard.now) if link.unsettled else None, "presettled": link.unacknowledged,
         "exclusive": link.exclusive, "priority": link.priority,
     }  # fmt: skip
 

@@ -53,6 +53,7 @@ def attach(shard: Shard, command: Attach) -> None:
     link = Link(
         command.link, peer, subscription, credit, command.replenish, command.presettled, command.exclusive, command.priority, command.threshold
     )  # fmt: skip
+    link.unacknowledged = command.presettled or command.settled_by_peer
     if not subscription.links:
         for one in subscription.parts():
             _occupy(shard, one)

@@ -313,3 +313,20 @@ def test_deliveries_that_wait_for_the_session_choke_the_connection() -> None:
     assert client.machine.choked
     client.speaks(Flow(0, 100, 0, 10), channel=1)
     assert not client.machine.choked
+
+
+def test_what_is_settled_when_it_leaves_and_has_not_left_is_anothers_when_its_link_ends(client: Client) -> None:
+    """It waits for the peer's window."""
+    client.begins(channel=1, window=1)
+    client.hears()
+    publishes(client, "a", "b", "c")
+    assert bodies(client.consumes(snd_settle_mode=1, channel=1, credit=0)) == []
+    assert bodies(client.speaks(client.grants(0, 5, 0, window=1), channel=1)) == [b"a"]
+    assert bodies(client.speaks(Flow(1, 1, 0, 10), channel=1)) == [b"b"]
+    client.speaks(Detach(0, closed=True), channel=1)
+    heard = client.consumes()
+    assert bodies(heard) == [b"c"]
+    opening = open_message(next(each[1] for each in heard if isinstance(each, tuple)))
+    assert opening is not None
+    assert opening.header is not None
+    assert opening.header.delivery_count == 0

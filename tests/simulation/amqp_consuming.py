@@ -60,8 +60,7 @@ class Consuming(Base):
         link.then = then
 
     def _mode(self, mode: str) -> str:
-        """What is settled when it is sent is over if it waits for the session's window when that ends: there is to be room."""
-        return "auto" if mode == "auto" and self.speech.has_room else "client-individual"
+        return "auto" if mode == "auto" else "client-individual"
 
     def _number(self) -> str:
         self._named += 1
@@ -175,7 +174,7 @@ class Consuming(Base):
         what = link.what
         self._log(("detach", what.name, closed))
         if isinstance(what, Subscription):
-            self._gives_back(what, on_its_way=link.left > 0 or link.under_way is not None)
+            self._gives_back(what, on_its_way=link.most > link.count or link.under_way is not None)
 
         def parted(error: Error | None) -> None:
             self._links.pop(name, None)
