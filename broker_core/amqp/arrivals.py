@@ -13,6 +13,7 @@ from broker_core.engine.message import Encoding, Header
 from broker_core.engine.message_group import MessageGroup
 
 from .amending import with_annotations
+from .frames import OCTETS_A_MICROSECOND
 from .mapping import BROKERS_PREFIX, CREATED, EXPIRY, GROUP, IN_GROUP, MESSAGE_ID, RELIABILITY, REPLY_TO, TO, id_text
 from .performatives import MessageHeader
 from .sections import DATA, REMEMBERED_OCTETS_MAX, VALUE, Opening, check_body, content_of, open_message
@@ -113,7 +114,7 @@ CONTENTS = (b"\0\x53" + bytes((DATA,)), b"\0\x53" + bytes((VALUE,)))
 class Arrivals:
     """Of one link. What does not differ is made once, and the engine, the store and consumers know it again."""
 
-    __slots__ = ("_arrived", "_beginning", "_client_id", "_like", "_mapping", "_octets", "_stated")
+    __slots__ = ("_arrived", "_beginning", "_client_id", "_like", "_mapping", "_octets", "_stated", "effort")
 
     def __init__(self, client_id: str, mapping: LevelMapping = UNMAPPED) -> None:
         """`mapping`: of the account, of delivery modes to levels."""
@@ -127,6 +128,8 @@ class Arrivals:
         """How many the whole message had, if it was nothing but its content behind:"""
         self._beginning = b""
         self._like: Likeness | None = None
+        self.effort = 0
+        """Microseconds, about, that those took which were looked into; whoever bounds it sets it back."""
 
     def read(self, octets: bytes, now: int, *, whole: bool = True) -> Arrived | None:
         """`now`: instant in ms. `whole`: these are all octets of the message; else None means that more are needed to tell. Raises Malformed."""
@@ -143,6 +146,7 @@ class Arrivals:
         last = self._arrived
         if last is not None and opening.octets == last.header.octets and opening.header is self._stated:
             return Arrived(last.header, last.said, opening.body_at)
+        self.effort += len(opening.octets) // OCTETS_A_MICROSECOND
         values, places = opening.placed_properties()
         arrived, repeats = self._look_into(opening, values, now)
         if repeats and len(opening.octets) <= REMEMBERED_OCTETS_MAX:

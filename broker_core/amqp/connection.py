@@ -13,7 +13,7 @@ from typing import cast
 
 from broker_core.engine.commands import Command, PeerLost, Sync
 from broker_core.engine.commands import Open as EngineOpen
-from broker_core.engine.effects import Confirmed, Delivered, Detached, Drained, Found, Output, Refused
+from broker_core.engine.effects import Confirmed, Delivered, Detached, Drained, Found, Output, Refused, Waiting
 from broker_core.engine.levels import UNMAPPED, LevelMapping
 from broker_core.engine.refusal import Refusal
 
@@ -281,6 +281,8 @@ class Connection:
                     sender.drained()
             elif output.__class__ is Found:
                 output.token.sender.found(output)
+            elif output.__class__ is Waiting:
+                output.token.waits()
             elif output.__class__ is Detached:
                 self._detached(output)
         if self.telling:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from broker_core.engine.commands import CreateTemporary, EndTemporary, Request, Send, Settle, Transacted
+from broker_core.engine.commands import CreateTemporary, EndTemporary, MayProduce, Request, Send, Settle, Transacted
 from broker_core.engine.message import Message
 from broker_core.engine.refusal import Refusal
 
@@ -17,7 +17,7 @@ from .performatives import (
 from .refusals import (
     INVALID_FIELD, MESSAGE_SIZE, NOT_IMPLEMENTED, RESOURCE_LIMIT, TRANSFER_LIMIT, LinkFault, SessionFault,
 )  # fmt: skip
-from .tokens import Made, Sent
+from .tokens import Made, Relayed, Sent
 from .types import Malformed
 
 if TYPE_CHECKING:
@@ -51,6 +51,10 @@ class Receiver:
         self._count = (attach.initial_delivery_count or 0) % MODULUS
         self._credit = 0
         self._unconfirmed = 0
+        self._waiting = 0
+        """Of these: on a link to the anonymous relay, those that wait in a full destination."""
+        self._waiting_by: dict[str, tuple[int, int]] = {}
+        """How many of them, and their octets, by address."""
         self._arrivals = Arrivals(session.connection.client_id, session.connection.mapping)
         self._said: Said | None = None
         """Of the last message; where it goes, and what it tells others:"""
@@ -69,6 +73,8 @@ class Receiver:
     def open(self, events: list[Any]) -> None:
         if self._made:
             events.append(CreateTemporary(self.session.connection.peer, self._made, Made(self)))
+        elif self._address:
+            events.append(MayProduce(self.session.connection.peer, self._address, Made(self)))
         else:
             self.opened()
 
@@ -101,6 +107,9 @@ class Receiver:
         self._end(events)
         if self._made and not self._is_lost:
             events.append(EndTemporary(self.session.connection.peer, self._made, self.session.closing(self.handle, closed)))
+            self._closing = True
+        elif not (self._is_lost or self._is_open):
+            events.append(MayProduce(self.session.connection.peer, self._address, self.session.closing(self.handle, closed)))  # behind the attach's answer
             self._closing = True
         elif not self._is_lost:
             self.session.answer_detach(self.handle, closed)
@@ -138,7 +147,7 @@ class Receiver:
         if not self._is_open or self._is_lost:
             return
         window = self._window()
-        room = window - self._unconfirmed - self._credit
+        room = window - (self._unconfirmed - self._waiting) - self._credit
         if room > 0 and 2 * self._credit <= window:
             self._credit += room
             self._tell()
@@ -151,6 +160,26 @@ class Receiver:
 
     def _tell(self) -> None:
         self.session.write_flow(self.handle, self._count, self._credit)
+
+    def waits(self, sent: Relayed) -> None:
+        """One full destination must not take the credit that is for all: what waits there does not count, up to as much as a link of its own would have."""
+        messages, octets = self._waiting_by.get(sent.address, (0, 0))
+        self._waiting_by[sent.address] = messages + 1, octets + sent.octets
+        self._waiting += 1
+        self.session.accept(self, -1, sent.state)
+
+    def waits_no_more(self, sent: Relayed) -> None:
+        messages, octets = self._waiting_by.pop(sent.address)
+        if messages > 1:
+            self._waiting_by[sent.address] = messages - 1, octets - sent.octets
+        self._waiting -= 1
+
+    def _check_room(self, incoming: Incoming) -> None:
+        """Raises LinkFault if as much waits already where it goes. A transaction does not wait."""
+        messages, octets = self._waiting_by.get(self._to, (0, 0))
+        limits = self.session.connection.limits
+        if (messages >= limits.credit or octets >= limits.credit_octets) and incoming.state.__class__ is not TransactionalState:
+            raise LinkFault(RESOURCE_LIMIT, f"{self._to} is full, and {messages} messages of this link wait for room there: send it again later")
 
     # -- messages -------------------------------------------------------------------------------------------------------------------
     def transfer(self, transfer: Transfer, payload: bytes, events: list[Any]) -> None:
@@ -227,18 +256,25 @@ class Receiver:
         if connection.is_full:
             self._reject(incoming, Error(RESOURCE_LIMIT, "too many messages of this connection are not confirmed: send it again later"), events)
             return
+        arrivals = self._arrivals
         try:
-            arrived = self._arrivals.read(octets, connection.now, whole=whole)
+            arrived = arrivals.read(octets, connection.now, whole=whole)
             if arrived is None:
                 raise Malformed(f"what comes before the message's body has more than {limits.section_octets_max} octets", RESOURCE_LIMIT)
             if arrived.said is not self._said:
                 self._route(arrived.said)
+            if self._waiting:
+                self._check_room(incoming)
         except Malformed as malformed:
             self._reject(incoming, Error(malformed.condition, str(malformed)), events)
             return
         except LinkFault as fault:  # this message is wrong, not the link
             self._reject(incoming, fault.error, events)
             return
+        finally:
+            if arrivals.effort:
+                connection.effort += arrivals.effort
+                arrivals.effort = 0
         incoming.address, incoming.replies = self._to, self._replies
         header, body = arrived.header, octets[arrived.body_at :]
         if whole and len(body) <= limits.large_body_octets:
@@ -286,7 +322,10 @@ class Receiver:
         if state.__class__ is TransactionalState:
             transaction = state.txn_id
             told = connection.transactions.accepted(transaction)
-        token = Sent(self, incoming.delivery_id, held, incoming.settled, told)
+        if self._address:
+            token = Sent(self, incoming.delivery_id, held, incoming.settled, told)
+        else:
+            token = Relayed(self, incoming.delivery_id, held, incoming.settled, told, incoming.address)
         self._unconfirmed += 1
         connection.unconfirmed += 1
         connection.unconfirmed_octets += held

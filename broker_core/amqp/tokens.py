@@ -26,6 +26,9 @@ class Token:
     def refused(self, refusal: Refusal, detail: str) -> None:
         """It is not."""
 
+    def waits(self) -> None:
+        """Its destination is full."""
+
 
 class Sent(Token):
     """Of a message: its producer is told unless it wanted to hear nothing."""
@@ -47,6 +50,32 @@ class Sent(Token):
 
     def refused(self, refusal: Refusal, detail: str) -> None:
         self.receiver.reject(self, refusal, error_of(refusal, detail))
+
+
+class Relayed(Sent):
+    """Of a message that came on a link to the anonymous relay."""
+
+    __slots__ = ("address", "is_waiting")
+
+    def __init__(self, receiver: Receiver, delivery_id: int, octets: int, settled: bool, state: DeliveryState, address: str) -> None:
+        super().__init__(receiver, delivery_id, octets, settled, state)
+        self.address = address
+        self.is_waiting = False
+
+    def waits(self) -> None:
+        if not self.is_waiting:
+            self.is_waiting = True
+            self.receiver.waits(self)
+
+    def confirmed(self) -> None:
+        if self.is_waiting:
+            self.receiver.waits_no_more(self)
+        super().confirmed()
+
+    def refused(self, refusal: Refusal, detail: str) -> None:
+        if self.is_waiting:
+            self.receiver.waits_no_more(self)
+        super().refused(refusal, detail)
 
 
 class Attached(Token):
@@ -77,7 +106,7 @@ class Looked(Token):
 
 
 class Made(Token):
-    """Of a temporary destination that a producer's link makes."""
+    """Of a producer's link, and of the temporary destination that it makes."""
 
     __slots__ = ("receiver",)
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from .accounting import discard_body
 from .commands import SEND_OCTETS, Send
-from .effects import Confirmed, Refused
+from .effects import Confirmed, Refused, Waiting
 from .message import STORED, Message
 from .noting import note_refused
 from .refusal import Refusal
@@ -202,6 +202,8 @@ def admit(shard: Shard, destination: Destination, send: Send) -> bool:
         return True
     if holds and peer is not None and (removes or (settings.limit_behavior == FLOW_CONTROL and send.token is not None)):
         wait(shard, destination, peer, send)  # where there is always room, until what waited before has come in
+        if send.token is not None:
+            shard.batch.outputs.append(Waiting(send.peer, send.token))
         return False
     turn_away(shard, send, Refusal.DESTINATION_FULL, fullness(destination))
     return False

@@ -178,6 +178,15 @@ class Lookup:
     """See Attach."""
 
 
+@dataclass(slots=True)
+class MayProduce:
+    """Answer Confirmed if the peer's account may send there, as rules are now, else Refused: who may not is to hear it before it has sent anything."""
+
+    peer: int
+    address: str
+    token: Any
+
+
 UNLIMITED_CREDIT = 1 << 62
 
 
@@ -366,6 +375,7 @@ def send_of(command: object) -> Send | None:
 
 
 Command = (
-    Open | Stop | Start | Sync | PeerLost | Send | Request | TakeOver | CreateTemporary | EndTemporary | Attach | Browse | Unsubscribe | Lookup | Grant
-    | Settle | Begin | Transacted | End | BeginBranch | EndBranch | ListBranches | Detach | PageLoaded | SegmentDropped | SegmentCompacted | SetAccess | Control
+    Open | Stop | Start | Sync | PeerLost | Send | Request | TakeOver | CreateTemporary | EndTemporary | Attach | Browse | Unsubscribe | Lookup | MayProduce
+    | Grant | Settle | Begin | Transacted | End | BeginBranch | EndBranch | ListBranches | Detach | PageLoaded | SegmentDropped | SegmentCompacted
+    | SetAccess | Control
 )  # fmt: skip

@@ -122,7 +122,15 @@ class Found:
     durable: bool
 
 
-Output = Confirmed | Attached | Delivered | Refused | Drained | Browsed | Detached | Found
+@dataclass(slots=True)
+class Waiting:
+    """What `token` asked for waits in a full destination: the answer comes when there is room."""
+
+    peer: int
+    token: Any
+
+
+Output = Confirmed | Attached | Delivered | Refused | Drained | Browsed | Detached | Found | Waiting
 
 
 # -- writes -------------------------------------------------------------------------------------------------------------------------

@@ -32,7 +32,7 @@ from .scan_reading import loaded as scan_loaded
 from .scan_reading import proceed, want
 from .scheduling import next_deadline, place_due, scheduled_loaded
 from .selection import Scan
-from .sending import request, send, take_over
+from .sending import may_produce, request, send, take_over
 from .serving import serve
 from .settlement import answer, feed, settle, settle_accepted
 from .shard import Batch, Shard
@@ -328,6 +328,7 @@ _HANDLERS: dict[type, Callable[[Shard, Any], None]] = {
     c.Browse: browsing.browse,
     c.Unsubscribe: unsubscribe,
     c.Lookup: lookup,
+    c.MayProduce: may_produce,
     c.Grant: _grant,
     c.Begin: begin,
     c.Transacted: transacted,

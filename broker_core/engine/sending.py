@@ -5,8 +5,8 @@ from __future__ import annotations
 from .access import CREATE, PRODUCE, is_allowed
 from .accounting import discard_body
 from .capacity import admit, bound_life, entered, why_not_taken
-from .aliases import redirect
-from .commands import Direction, Request, Send, TakeOver
+from .aliases import redirect, target_of
+from .commands import Direction, MayProduce, Request, Send, TakeOver
 from .dead import refuse
 from .destination import Destination
 from .duplicates import is_duplicate, remember
@@ -57,6 +57,20 @@ def request(shard: Shard, command: Request) -> None:
         shard.batch.outputs.append(Refused(command.peer, command.token, refusal, command.reply_to))
         note_refused(shard, command, refusal, command.reply_to)
         discard_body(shard, command.message)
+
+
+def may_produce(shard: Shard, command: MayProduce) -> None:
+    if command.peer not in shard.peers:
+        return
+    address, denied = target_of(shard, command.address), ""
+    if not is_allowed(shard, command.peer, PRODUCE, address):
+        denied = PRODUCE
+    elif address not in shard.destinations and not is_allowed(shard, command.peer, CREATE, address):
+        denied = CREATE
+    if denied:
+        shard.batch.outputs.append(Refused(command.peer, command.token, Refusal.ACCESS_DENIED, f"{denied} {address}"))
+    else:
+        shard.batch.outputs.append(Confirmed(command.peer, command.token))
 
 
 def take_over(shard: Shard, command: TakeOver) -> None:

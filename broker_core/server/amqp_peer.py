@@ -155,10 +155,6 @@ class AmqpPeer(SocketPeer[Connection]):
         connection = self._connection
         return connection.wants_pause and not (connection.has_begun and self._node.host.waits_for_room(self._number))
 
-    def eof_received(self) -> bool:
-        """Clients shut their end down behind their close, and wait for the answer, which may take a commit. TLS knows no half of a connection."""
-        return self._connection.is_leaving and self._transport is not None and self._transport.get_extra_info("ssl_object") is None
-
     async def is_alive(self) -> bool:
         if self._transport is None:
             return False

@@ -186,7 +186,7 @@ class Node:
             return await asyncio.get_running_loop().create_server(peer, config.bind, port, backlog=BACKLOG)
 
         async def secured() -> TlsListener:
-            tls = TlsListener(_tls(config, client_ca), config.login_seconds, peer, self.expect, self.expect_no_more)
+            tls = TlsListener(_tls(config, client_ca), config.login_seconds, peer, self.expect, self.expect_no_more, self.host.fail)
             await tls.listen(config.bind, tls_port, BACKLOG)
             return tls
 

@@ -101,6 +101,10 @@ class SocketPeer(FlowControl[MachineT]):
                 effort += self._submit(cast("list[Command]", events))
         return effort
 
+    def eof_received(self) -> bool:
+        """Clients shut their end down behind their last word, and wait for the answer, which may take a commit. TLS knows no half of a connection."""
+        return self._connection.is_leaving and self._transport is not None and self._transport.get_extra_info("ssl_object") is None
+
     def connection_lost(self, exc: Exception | None) -> None:
         self._transport = None
         self._node.dismiss(self)

@@ -26,13 +26,15 @@ class TlsListener:
         factory: Callable[[], asyncio.Protocol],
         begins: Callable[[asyncio.Protocol], bool],
         ends: Callable[[asyncio.Protocol], None],
+        fails: Callable[[BaseException], None],
     ) -> None:
-        """`seconds`: what a handshake may take."""
+        """`seconds`: what a handshake may take. `fails`: hears why nobody is accepted any more, a bug."""
         self._context = context
         self._seconds = seconds
         self._factory = factory
         self._begins = begins
         self._ends = ends
+        self._fails = fails
         self._sockets: list[socket.socket] = []
         self._accepting: list[asyncio.Task[None]] = []
         self._handshakes: set[asyncio.Task[None]] = set()
@@ -48,6 +50,8 @@ class TlsListener:
             self.close()
             raise
         self._accepting = [loop.create_task(self._accept(each)) for each in self._sockets]
+        for task in self._accepting:
+            task.add_done_callback(self._stopped)
 
     def renew(self, context: ssl.SSLContext) -> None:
         """For handshakes from now on; who is connected stays."""
@@ -64,6 +68,10 @@ class TlsListener:
             each.close()
         self._accepting, self._sockets = [], []
 
+    def _stopped(self, task: asyncio.Task[None]) -> None:
+        if not task.cancelled() and (error := task.exception()) is not None:
+            self._fails(error)
+
     async def _accept(self, listening: socket.socket) -> None:
         loop = asyncio.get_running_loop()
         while True:
@@ -73,8 +81,13 @@ class TlsListener:
                 log.error("A connection cannot be accepted: %s", error)
                 await asyncio.sleep(ACCEPT_RETRY_SECONDS)
                 continue
-            protocol = self._factory()
-            if not self._begins(protocol):
+            try:
+                protocol = self._factory()
+                is_welcome = self._begins(protocol)
+            except Exception:
+                connection.close()
+                raise
+            if not is_welcome:
                 connection.close()
                 continue
             task = loop.create_task(self._shake_hands(connection, protocol))

@@ -137,6 +137,11 @@ class Connection:
                 self._fail(f"more than {self._limits.early_octets_max} octets were sent before CONNECTED")
         return []
 
+    @property
+    def is_leaving(self) -> bool:
+        """The client has said DISCONNECT, and is to be answered."""
+        return self._phase is Phase.LEAVING
+
     def receive_eof(self, now: int) -> list[Event]:
         """The socket is gone. PeerLost if the engine knows this peer; nothing the second time."""
         if self._phase is not Phase.CLOSED:

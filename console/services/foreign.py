@@ -33,6 +33,9 @@ def create(actor: Actor, name: str, attributes: Mapping[str, Any]) -> list[str]:
     _check(name, attributes)
     try:
         with transaction.atomic(), connection.cursor() as cursor:
+            cursor.execute("SELECT count(*) FROM surety.foreign_link")
+            if cursor.fetchone()[0] >= definition.LINKS_MAX:
+                raise InvalidLink(f"There are {definition.LINKS_MAX} links; delete one that is not used, or let one link forward and take more.")
             cursor.execute(
                 "INSERT INTO surety.foreign_link (name, attributes, passcode) VALUES (%(name)s, %(attributes)s::jsonb, %(passcode)s)",
                 {"name": name, "attributes": _listed(attributes), "passcode": attributes.get(SECRET, "")},

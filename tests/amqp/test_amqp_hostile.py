@@ -157,6 +157,15 @@ def test_of_frames_full_of_values_one_is_read_at_a_time() -> None:
     assert turns >= 3
 
 
+def test_of_messages_full_of_properties_as_well() -> None:
+    client = Client().opens()
+    client.produces()
+    for number in range(3):
+        properties = {f"p{number}.{place}": place for place in range(3_000)}
+        client.machine.receive_data(frame(0, Transfer(1, number, b"%d" % number, 0), written(**properties)), client.bench.now)
+        assert client.machine.effort > 10_000
+
+
 def test_what_an_attach_says_beside_what_it_needs_is_not_kept() -> None:
     client = Client().opens()
     much = {Symbol(f"p{number}"): [number] * 20 for number in range(200)}

@@ -6,9 +6,12 @@ import pytest
 
 from broker_core.amqp.frames import frame
 from broker_core.amqp.limits import Limits
-from broker_core.amqp.performatives import ACCEPTED, SENDER, Detach, Disposition, End, Flow, MessageProperties, Rejected, Target, Transfer
+from broker_core.amqp.performatives import (
+    ACCEPTED, SENDER, Attach, Detach, Disposition, End, Flow, MessageProperties, Rejected, Source, Target, Transfer,
+)  # fmt: skip
 from broker_core.amqp.types import Described, Symbol, ULong
 from broker_core.engine import commands as c
+from broker_core.engine.access import OPERATIONS, Rule
 from broker_core.engine.message import Encoding, Reliability
 from tests.amqp.conversation import SESSION, Client, Cut, credit_of, limit_of, message, outcomes
 from tests.amqp.messages import annotated, written
@@ -146,6 +149,20 @@ def test_a_message_that_is_none_is_rejected_and_the_link_goes_on(client: Client)
     assert told[second] == ACCEPTED
 
 
+def test_a_producer_who_may_not_send_there_is_refused_when_it_attaches(client: Client) -> None:
+    """The JMS mapping has createProducer fail, not every send."""
+    client.bench.apply(c.SetAccess([Rule(">", operation, True, "*") for operation in OPERATIONS] + [Rule("queue/secret", "produce", False, "*")], {}))
+    attached, detached = client.produces("secret")
+    assert (attached.target, detached.error.condition) == (None, "amqp:unauthorized-access")
+    attach = Attach("p", 2, SENDER, source=Source(), target=Target("secret"), initial_delivery_count=0)
+    attached, detached = client.speaks(attach, Detach(2, closed=True))
+    assert (attached.target, detached.error.condition) == (None, "amqp:unauthorized-access"), "detached before it was answered"
+    attach.target = Target("orders")
+    attached, detached = client.speaks(attach, Detach(2, closed=True))
+    assert (attached.target.address, detached.error) == ("orders", None)
+    assert credit_of(client.produces("orders", 3), 3)
+
+
 def test_a_refusal_of_the_engine_is_a_rejection_with_the_reason(client: Client) -> None:
     client.produces("queue://mq.sys.dmq")
     number = client.sends(message())
@@ -251,6 +268,28 @@ def test_a_full_destination_withholds_credit_and_outcome(cut: Cut) -> None:
     heard = client.hears()
     assert len(outcomes(heard)) == 2
     assert limit_of(heard) == 8
+
+
+def test_a_full_destination_leaves_the_anonymous_relay_credit_for_others() -> None:
+    client = Client(limits=Limits(credit=4)).opens()
+    client.bench.control("create", "queue/full", max_messages=1, limit_behavior="FLOW_CONTROL")
+    client.produces(None)
+    for _ in range(5):
+        client.sends(written(properties=MessageProperties(to="full")))
+    beyond = client.sends(written(properties=MessageProperties(to="full")))
+    heard = client.hears()
+    assert isinstance(outcomes(heard)[beyond], Rejected)
+    assert outcomes(heard)[beyond].error.condition == "amqp:resource-limit-exceeded"
+    assert limit_of(heard) >= 8
+    other = client.sends(written(properties=MessageProperties(to="orders")))
+    assert outcomes(client.hears())[other] == ACCEPTED
+    client.bench.apply(c.Attach(1, 99, "queue/full", credit=100))
+    client.flush()
+    client.bench.apply(c.Settle(1, 99, [1, 2]))
+    client.flush()
+    assert len(outcomes(client.hears())) == 1
+    again = client.sends(written(properties=MessageProperties(to="full")))
+    assert again not in outcomes(client.hears()), "it waits"
 
 
 def test_an_echo_tells_the_credit_that_there_is(client: Client) -> None:

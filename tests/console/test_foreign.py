@@ -54,6 +54,14 @@ def test_what_is_not_there_cannot_be_changed_nor_made_twice(olga):
         foreign.create(olga, "far", LINK)
 
 
+def test_there_are_only_so_many(olga, database, monkeypatch):
+    monkeypatch.setattr(foreign.definition, "LINKS_MAX", 1)
+    foreign.create(olga, "far", LINK)
+    with pytest.raises(foreign.InvalidLink, match="There are 1 links"):
+        foreign.create(olga, "further", LINK)
+    assert foreign.update(olga, "far", LINK) == []
+
+
 def test_every_step_is_kept_and_recorded_without_the_passcode_and_what_is_unsafe_is_warned_of(olga, database):
     assert foreign.create(olga, "far", LINK) == []
     attributes = {name: value for name, value in LINK.items() if name != "passcode"}

@@ -10,7 +10,7 @@ import pytest
 from broker_core.server.amqp_peer import AmqpPeer
 from broker_core.server.stomp_peer import StompPeer
 
-from .rig import Broker
+from .rig import Broker, turns
 
 
 def free_port() -> int:
@@ -50,6 +50,29 @@ def test_a_client_is_served_until_the_node_closes_and_then_nobody_is() -> None:
         assert {name: told["up"] for name, told in broker.node.listeners.items()} == {"stomp": False, "amqp": False}
         with pytest.raises(OSError, match="Connect call failed"):
             await asyncio.open_connection("127.0.0.1", port)
+        await broker.end()
+
+    asyncio.run(story())
+
+
+def test_who_closes_its_end_of_the_socket_behind_disconnect_has_its_receipt_when_all_is_done() -> None:
+    async def story() -> None:
+        broker = await Broker().start()
+        ours, theirs = socket.socketpair()
+        await asyncio.get_running_loop().connect_accepted_socket(lambda: StompPeer(broker.node), ours)
+        reader, writer = await asyncio.open_connection(sock=theirs)
+        writer.write(b"CONNECT\naccept-version:1.2\nhost:/\nlogin:guest\n\n\0")
+        await reader.readuntil(b"\0")
+        door = broker.store.shut("commit")
+        writer.write(b"SEND\ndestination:/queue/q\npersistent:true\n\nhi\0DISCONNECT\nreceipt:bye\n\n\0")
+        writer.write_eof()
+        await turns()
+        assert not reader.at_eof()
+        door.set()
+        assert await reader.read() == b"RECEIPT\nreceipt-id:bye\n\n\0"
+        writer.close()
+        await turns()
+        assert broker.engine.shard.peers == {}
         await broker.end()
 
     asyncio.run(story())

@@ -17,6 +17,7 @@ from broker_core.amqp.frames import SASL_HEADER, sasl_frame
 from broker_core.amqp.performatives import SaslCode, SaslInit, SaslOutcome
 from broker_core.server.amqp_peer import AmqpPeer
 from broker_core.server.stomp_peer import StompPeer
+from broker_core.server.tls import TlsListener
 from tests.acceptance.test_stomp_clients import certificate as self_signed
 from tests.support.certificates import certificate as made_certificate
 
@@ -110,6 +111,26 @@ def test_whoever_speaks_no_tls_is_closed_and_counts_no_longer(tell: Story, certi
         await broker.end()
 
     tell(story())
+
+
+def test_that_nobody_is_accepted_any_more_for_a_bug_is_told(tell: Story) -> None:
+    told: list[BaseException] = []
+
+    def factory() -> asyncio.Protocol:
+        raise LookupError("a bug")
+
+    async def story() -> None:
+        listener = TlsListener(ssl.create_default_context(), 1, factory, lambda _protocol: True, lambda _protocol: None, told.append)
+        port = free_port()
+        await listener.listen("127.0.0.1", port, 5)
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        assert await reader.read() == b""
+        writer.close()
+        assert not listener.is_serving()
+        listener.close()
+
+    tell(story())
+    assert [str(error) for error in told] == ["a bug"]
 
 
 def test_the_last_place_is_taken_by_a_client_with_tls_that_speaks_at_once(tell: Story, certificate: tuple[str, str]) -> None:
