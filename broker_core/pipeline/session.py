@@ -13,6 +13,7 @@ from pyspark.errors import PySparkRuntimeError
 from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
+from .connector import Surety
 from .surroundings import JAVA_WANTED, SparkMissing
 
 _TOP = Path(__file__).resolve().parents[2]
@@ -56,7 +57,9 @@ def session(settings: SparkSettings) -> SparkSession:
         context.pythonExec = sys.executable
     else:
         context.addPyFile(_packed(work))
-    return SparkSession(context)
+    opened = SparkSession(context)
+    opened.dataSource.register(Surety)
+    return opened
 
 
 def _conf(settings: SparkSettings, work: Path) -> SparkConf:
@@ -76,6 +79,9 @@ def _conf(settings: SparkSettings, work: Path) -> SparkConf:
         "spark.sql.python.filterPushdown.enabled": "true",
         "spark.sql.parquet.compression.codec": "zstd",
         "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
+        # A date's buckets are written beside each other instead of being sorted first.
+        "spark.sql.maxConcurrentOutputFileWriters": "64",
+        "spark.sql.optimizer.plannedWrite.enabled": "false",
         "spark.sql.shuffle.partitions": str(settings.shuffle_partitions),
         "spark.serializer": "org.apache.spark.serializer.KryoSerializer",
     }

@@ -8,7 +8,6 @@ from collections.abc import Iterator
 import pytest
 from pyspark.sql import SparkSession
 
-from broker_core.pipeline.connector import Surety
 from broker_core.pipeline.session import SparkSettings, session
 from tests.pipeline.ledgers import LedgerDatabase
 from tests.store.conftest import dsn, server, template  # noqa: F401
@@ -20,7 +19,6 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
         pytest.skip("there is no Java")
     settings = SparkSettings(tmp_path_factory.mktemp("spark"), "local[2]", memory_mib=1024, niceness=0, shuffle_partitions=2)
     opened = session(settings)
-    opened.dataSource.register(Surety)
     yield opened
     opened.stop()
 
