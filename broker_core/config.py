@@ -207,6 +207,16 @@ class BrokerConfig:
     audit_retention_days: int = _number(400, 1, 36_500)
     """Audit entries older than this are deleted, and operators' answered requests with them. A year, and a month to look back at it."""
 
+    # -- data pipeline --------------------------------------------------------------------------------------------------------------
+    lake: str = _text("", "SURETY_LAKE")
+    """Where the data pipeline keeps its Parquet files: a folder, or a URI of a file system that Hadoop knows and a cluster sees (hdfs:, s3a:). Empty: the
+    folder `lake` of the home folder."""
+    spark_master: str = _text("local[2]", "SURETY_SPARK_MASTER")
+    """Where Spark runs: so many processors of this machine, all of them (local[*]), or a cluster (spark://host:7077, yarn). Niced: the broker comes
+    first."""
+    spark_memory_mib: int = _number(2_048, 512, 1_048_576)
+    """Memory of Spark's driver, which on one machine does everything, in MiB. Its Python processes take some 200 MiB each beside it."""
+
     # -- lease and shutdown ---------------------------------------------------------------------------------------------------------
     lease_heartbeat_ms: int = _number(1_000, 50, 60_000)
     """The holder of the lease writes its heartbeat this often (R11). This and the two below are the same on every node."""

@@ -13,7 +13,7 @@ from broker_core.transport import TASKS_QUEUE, create_app
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "console.settings")
 
-NAMES = ("expire", "reap", "retain", "ledger", "sample", "alerts", "purge_spent", "forget")
+NAMES = ("expire", "reap", "retain", "ledger", "sample", "alerts", "purge_spent", "forget", "pipeline")
 """As console.services.schedule has them, which needs Django; Celery must know its tasks before that is there."""
 
 app: Celery = create_app(BrokerConfig.from_env(), "console", TASKS_QUEUE, fixups=["celery.fixups.django:fixup"])

@@ -109,6 +109,9 @@ def database(url: str) -> dict[str, object]:
     }
 
 
+JAVA_HOME = env_text("JAVA_HOME", "")
+"""Where Java is, which the data pipeline needs; empty: on the PATH."""
+
 # -- security -----------------------------------------------------------------------------------------------------------------------
 SECRET_KEY = secret_key(BROKER.home)
 DEBUG = False

@@ -4,7 +4,7 @@ from django.urls import path, re_path
 
 from console.services.branches import VERBS
 
-from . import alerts, connections, definitions, delayed, destinations, messages, names, nodes, operations, people, schedule, state, undo
+from . import alerts, connections, definitions, delayed, destinations, messages, names, nodes, operations, people, pipeline, schedule, state, undo
 
 NUMBER = "[0-9]{1,18}"
 KEY = "1?[0-9]-[0-9]{1,18}"
@@ -65,6 +65,9 @@ urlpatterns = [
     path("branches", state.Branches.as_view()),
     re_path(rf"^branches/(?P<number>{NUMBER})$", state.OneBranch.as_view()),
     re_path(rf"^branches/(?P<number>{NUMBER})/(?P<verb>{'|'.join(VERBS)})$", state.EndBranch.as_view()),
+    path("pipeline", pipeline.OnePipeline.as_view()),
+    path("pipeline/runs", pipeline.PipelineRuns.as_view()),
+    re_path(rf"^pipeline/runs/(?P<number>{NUMBER})$", pipeline.OneRun.as_view()),
     path("schedule", schedule.Schedule.as_view()),
     re_path(r"^schedule/(?P<name>[a-z_]{1,50})$", schedule.OneTask.as_view()),
     re_path(r"^schedule/(?P<name>[a-z_]{1,50})/run$", schedule.RunTask.as_view()),

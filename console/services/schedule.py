@@ -13,6 +13,7 @@ from django.db import DatabaseError, transaction
 from django.utils import timezone
 from django_celery_beat.models import IntervalSchedule, PeriodicTask
 
+from broker_core.pipeline.surroundings import SparkMissing
 from console.models import TaskRun
 from console.permissions import MANAGE_SCHEDULE
 
@@ -37,6 +38,8 @@ class Task:
     """Its result is a number of rows, or of the request that it has filed; None: there was nothing to do."""
     result: str
     """What the number is."""
+    enabled: bool = True
+    """Unless an administrator says otherwise."""
 
 
 def _asks(seconds: int, verb: str, words: str) -> Task:
@@ -71,6 +74,14 @@ TASKS = {
         lambda: scheduled.forget(settings.BROKER.audit_retention_days),
         "rows",
     ),
+    # Off: it wants Java, and Spark, which the first `manage.py pipeline run` fetches; and who runs it once has the ledger wait for it.
+    "pipeline": Task(
+        3600,
+        "A run of the data pipeline begins in a process of its own (docs/pipeline.md).",
+        lambda: scheduled.begin_pipeline(settings.BROKER.home / "log" / "pipeline.log"),
+        "process",
+        enabled=False,
+    ),
 }
 
 
@@ -86,7 +97,7 @@ def establish() -> None:
     """Every task is on the schedule; what an administrator has changed stays. At every start."""
     with transaction.atomic():
         for name, task in TASKS.items():
-            made = {"task": PREFIX + name, "interval": _every(task.seconds), "expire_seconds": task.seconds, "description": task.words}
+            made = {"task": PREFIX + name, "interval": _every(task.seconds), "expire_seconds": task.seconds, "description": task.words, "enabled": task.enabled}
             PeriodicTask.objects.get_or_create(name=name, defaults=made)
         for gone in PeriodicTask.objects.filter(task__startswith=PREFIX).exclude(name__in=TASKS):
             gone.delete()
@@ -116,7 +127,7 @@ def run_now(actor: Actor, name: str) -> TaskRun:
     record(actor.name, actor.origin, "task run", name)
     try:
         return run(name, actor.name)
-    except DatabaseError:
+    except (DatabaseError, SparkMissing):
         log.exception("Task %s failed", name)
         return TaskRun.objects.get(name=name)
 

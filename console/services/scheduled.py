@@ -3,9 +3,14 @@
 Everything here may be lost, repeated or run twice at once without harm.
 """
 
+from pathlib import Path
+
 from django.db import connection, transaction
 
 from broker_core import control
+from broker_core.pipeline.surroundings import SparkMissing
+from console.launch import spark
+from console.selectors import pipeline
 
 from . import idempotency
 from .audit import record
@@ -24,6 +29,17 @@ def file_request(verb: str) -> int | None:
         if control.pending(cursor, verb):
             return None
         return control.request(cursor, verb, requested_by=SCHEDULER)
+
+
+def begin_pipeline(log: Path) -> int | None:
+    """Begin a run of the data pipeline in a process of its own, which says in `log` what it does; the process's number. None: one is running. Raises
+    SparkMissing, with the cure."""
+    if problem := pipeline.problem():
+        raise SparkMissing(problem)
+    runs, _ = pipeline.page(limit=1)
+    if runs and runs[0].state == "running":
+        return None
+    return spark.begin_run(log, SCHEDULER)
 
 
 def purge_spent() -> int:

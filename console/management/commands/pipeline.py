@@ -1,0 +1,89 @@
+"""`manage.py pipeline run|status`: the data pipeline, beside the service or without it."""
+
+import json
+import signal
+import sys
+from pathlib import Path
+from typing import Any
+
+import psycopg
+from django.conf import settings
+from django.core.management.base import BaseCommand, CommandError, CommandParser
+
+from broker_core.config import BrokerConfig
+from console.launch.server import database_of
+from console.launch.spark import provide
+from console.management.refusals import refusals_told
+
+
+class Command(BaseCommand):
+    help = "The data pipeline on Apache Spark: bring the ledger into the lake, or see how far it is."
+    requires_system_checks: list[str] = []  # the database may not be running yet
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        commands = parser.add_subparsers(dest="what", required=True)
+        run = commands.add_parser("run", help="bring the lake up to date with the ledger")
+        run.add_argument("--anew", action="store_true", help="go on with what the ledger still has, though the lake is not the one that the database knows")
+        run.add_argument("--requested-by", default="", help="who is named in the list of runs")
+        for each in (run,):
+            each.add_argument("--lake", help="a folder, or a URI that Hadoop knows (default: SURETY_LAKE)")
+            each.add_argument("--master", help="where Spark runs: local[2], spark://host:7077 (default: SURETY_SPARK_MASTER)")
+            each.add_argument("--memory-mib", type=int, help="of Spark's driver (default: SURETY_SPARK_MEMORY_MIB)")
+        status = commands.add_parser("status", help="how far the lake is behind the ledger, and the last runs")
+        status.add_argument("--json", action="store_true", help="for programs")
+
+    def handle(self, what: str, **options: Any) -> None:
+        signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # the run says that it has failed, on the way
+        config = BrokerConfig.from_env()
+        with refusals_told():
+            provide(settings.JAVA_HOME, self.stderr.write)
+            with database_of(config, alone=False):
+                (self._run if what == "run" else self._status)(config, options)
+
+    def _run(self, config: BrokerConfig, options: dict[str, Any]) -> None:
+        # Only now: what they import may have been installed a moment ago.
+        from broker_core.pipeline import jobs
+        from broker_core.pipeline.lake import LakeRefused
+        from broker_core.pipeline.ledger import LedgerDropped
+        from broker_core.pipeline.runs import RunRefused
+        from broker_core.pipeline.session import SparkSettings
+        from broker_core.pipeline.surroundings import SparkMissing
+
+        master, memory = options["master"] or config.spark_master, options["memory_mib"] or config.spark_memory_mib
+        place = jobs.Place(config.database_url, options["lake"] or lake_of(config), SparkSettings(work_of(config), master, memory))
+        try:
+            counts = jobs.run(place, tell=self._tell, requested_by=options["requested_by"] or "command line", anew=options["anew"])
+        except (LakeRefused, LedgerDropped, RunRefused, SparkMissing, psycopg.Error) as refusal:
+            raise CommandError(f"{refusal}", returncode=1) from refusal
+        except KeyboardInterrupt:
+            raise CommandError("Stopped; the next run goes on where this one was.", returncode=130) from None
+        self._tell(f"The lake {place.lake} has the ledger up to commit {counts['upto']}: {counts['files']} files, {counts['octets'] >> 10} KiB.")
+
+    def _tell(self, text: str) -> None:
+        self.stdout.write(text)
+        self.stdout.flush()
+
+    def _status(self, config: BrokerConfig, options: dict[str, Any]) -> None:
+        from broker_core.pipeline.jobs import status
+
+        found = status(config.database_url)
+        if options["json"]:
+            told = {"running": found.running, "watermark": found.watermark, "last": found.last, "runs": found.runs}
+            self.stdout.write(json.dumps(told, default=str, indent=2))
+            return
+        if found.watermark is None:
+            self.stdout.write(f"The pipeline has never run; the ledger has commits up to {found.last}.")
+        else:
+            self.stdout.write(f"The lake has the ledger up to commit {found.watermark} of {found.last}.")
+        for row in found.runs:
+            ended = f" to {row['ended_at']:%H:%M:%S}" if row["ended_at"] else f", {row['stage']}" if row["stage"] else ""
+            told = ", ".join(f"{name} {count}" for name, count in row["counts"].items())
+            self.stdout.write(f"  {row['run']} {row['kind']} {row['state']}: {row['started_at']:%Y-%m-%d %H:%M:%S}{ended} {told or row['error']}".rstrip())
+
+
+def lake_of(config: BrokerConfig) -> str:
+    return config.lake or str(config.home / "lake")
+
+
+def work_of(config: BrokerConfig) -> Path:
+    return config.home / "spark"

@@ -1,0 +1,89 @@
+"""The data pipeline, as its rows in the database tell: how far the lake is, what its runs did. Spark is not asked, and need not be there."""
+
+import json
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from django.conf import settings
+
+from broker_core.pipeline.surroundings import java_missing, packages_missing
+
+from .rows import rows
+
+PAGE_ROWS = 100
+STATES = ("running", "done", "failed", "died")
+LOCK = 0x53504950
+"""As broker_core.pipeline.runs has it, which needs Spark: a test compares them."""
+
+# A run whose session is gone has died, though nobody has said so yet.
+_RUNS = """
+    SELECT run AS number, kind, stage, requested_by, process, started_at, ended_at, from_number AS first_commit, to_number AS last_commit, error,
+           counts::text AS counts, CASE WHEN state = 'running' AND NOT EXISTS (
+               SELECT FROM pg_locks l WHERE l.locktype = 'advisory' AND l.classid = %(lock)s AND l.objid = shard AND l.objsubid = 2 AND l.granted
+               AND l.database = (SELECT oid FROM pg_database WHERE datname = current_database())) THEN 'died' ELSE state END AS state
+      FROM surety.pipeline_run WHERE shard = 0"""
+_PIPELINE = """
+    SELECT r.number AS lake_commit, r.at AS moved_at, c.number AS checkpoint_commit
+      FROM surety.checkpoint c LEFT JOIN surety.ledger_reader r ON r.shard = c.shard AND r.reader = 'pipeline' WHERE c.shard = 0"""
+
+
+@dataclass(slots=True, frozen=True)
+class PipelineRun:
+    number: int
+    kind: str
+    state: str
+    stage: str
+    requested_by: str
+    process: str
+    started_at: datetime
+    ended_at: datetime | None
+    first_commit: int | None
+    last_commit: int | None
+    counts: dict[str, Any]
+    error: str
+
+
+@dataclass(slots=True, frozen=True)
+class Pipeline:
+    problem: str
+    """Why it cannot run on this machine, and what to do; empty: it can."""
+    lake_commit: int | None
+    """Up to this commit the ledger is in the lake; None: the pipeline never ran."""
+    moved_at: datetime | None
+    behind: int | None
+    """Commits that the ledger has beyond it, as of the last checkpoint; None: unknown."""
+    run: PipelineRun | None
+    """The last one."""
+
+
+def pipeline() -> Pipeline:
+    """Two queries."""
+    [found] = rows(_PIPELINE) or [{"lake_commit": None, "moved_at": None, "checkpoint_commit": None}]
+    mark, last = found["lake_commit"], found["checkpoint_commit"]
+    runs, _ = page(limit=1)
+    behind = None if mark is None or last is None else max(last - mark, 0)
+    return Pipeline(problem(), mark, found["moved_at"], behind, runs[0] if runs else None)
+
+
+def problem() -> str:
+    """One sentence with the cure, or nothing."""
+    return java_missing(settings.JAVA_HOME) or packages_missing()
+
+
+def page(before: int = 0, limit: int = PAGE_ROWS) -> tuple[list[PipelineRun], str]:
+    """At most `limit` with lower numbers than `before` (0: the newest), and the key of the next page, empty if this is the last. One query."""
+    found = rows(
+        f"{_RUNS} AND (%(before)s = 0 OR run < %(before)s) ORDER BY run DESC LIMIT %(limit)s", {"before": before, "limit": limit + 1, "lock": LOCK}
+    )
+    shown = [_made(row) for row in found[:limit]]
+    return shown, str(shown[-1].number) if len(found) > limit else ""
+
+
+def by_number(number: int) -> PipelineRun | None:
+    found = rows(f"{_RUNS} AND run = %(run)s", {"run": number, "lock": LOCK})
+    return _made(found[0]) if found else None
+
+
+def _made(row: dict[str, Any]) -> PipelineRun:
+    return PipelineRun(**row | {"counts": json.loads(row["counts"])})
