@@ -21,6 +21,10 @@ from .session import SparkSettings, session
 Tell = Callable[[str], None]
 
 
+class DatabaseLost(RuntimeError):
+    """The database is not there, or has ended the run's session. The next run goes on where this one was."""
+
+
 @dataclass(frozen=True, slots=True)
 class Place:
     """Where a run reads and writes."""
@@ -34,16 +38,18 @@ class Place:
 
 
 def run(place: Place, *, tell: Tell, requested_by: str = "", anew: bool = False) -> dict[str, Any]:
-    """Bring the lake up to date. Returns what has come of it. Raises RunRefused, LakeRefused, LedgerDropped, SparkMissing, psycopg.Error."""
-    with Run(place.url, "ingest", shard=place.shard, requested_by=requested_by) as begun:
-        tell(f"run {begun.number} has begun")
-        _forget_dead(place.spark.work)
-        lake = Lake(session(place.spark), place.lake)
-        manifest = ingest(lake, begun, place.url, tell=tell, anew=anew)
-        manifest = compact(lake, begun, manifest)
-        totals = {"files": len(manifest.files), "octets": sum(file.octets for file in manifest.files)}
-        begun.says("", upto=manifest.upto, **totals)
-        return begun.counts
+    """Bring the lake up to date. Returns what has come of it. Raises RunRefused, LakeRefused, LedgerDropped, SparkMissing, DatabaseLost."""
+    try:
+        with Run(place.url, "ingest", shard=place.shard, requested_by=requested_by) as begun:
+            tell(f"run {begun.number} has begun")
+            _forget_dead(place.spark.work)
+            lake = Lake(session(place.spark), place.lake)
+            manifest = compact(lake, begun, ingest(lake, begun, place.url, tell=tell, anew=anew))
+            totals = {"files": len(manifest.files), "octets": sum(file.octets for file in manifest.files)}
+            begun.says("", upto=manifest.upto, **totals)
+            return begun.counts
+    except psycopg.Error as error:
+        raise DatabaseLost(f"the database does not go on with the run: {str(error).strip() or type(error).__name__}") from error
 
 
 def _forget_dead(work: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import shutil
 import sys
@@ -45,6 +46,7 @@ def session(settings: SparkSettings) -> SparkSession:
     work = settings.work.absolute()
     work.mkdir(parents=True, exist_ok=True)
     os.setpriority(os.PRIO_PROCESS, 0, max(settings.niceness, os.getpriority(os.PRIO_PROCESS, 0)))  # its Java and its workers inherit it
+    logging.getLogger("py4j").setLevel(logging.WARNING)
     conf = _conf(settings, work)
     log = work / "spark.log"
     try:
@@ -82,6 +84,8 @@ def _conf(settings: SparkSettings, work: Path) -> SparkConf:
         # A date's buckets are written beside each other instead of being sorted first.
         "spark.sql.maxConcurrentOutputFileWriters": "64",
         "spark.sql.optimizer.plannedWrite.enabled": "false",
+        # As many as there are buckets are open in each task.
+        "spark.hadoop.parquet.block.size": str(16 << 20),
         "spark.sql.shuffle.partitions": str(settings.shuffle_partitions),
         "spark.serializer": "org.apache.spark.serializer.KryoSerializer",
     }

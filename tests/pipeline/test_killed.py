@@ -9,9 +9,11 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from urllib.parse import quote
 
 import psycopg
 import pytest
+from psycopg.conninfo import conninfo_to_dict
 from pyspark.sql import SparkSession
 from pyspark.sql.functions import expr
 
@@ -26,10 +28,16 @@ RUN_SECONDS_MAX = 240
 
 
 def begin(database: LedgerDatabase, home: Path, log: Path) -> subprocess.Popen[bytes]:
-    environment = os.environ | {"DATABASE_URL": database.url, "SURETY_HOME": str(home), "SURETY_SPARK_MEMORY_MIB": "1024"}
+    environment = os.environ | {"DATABASE_URL": uri(database.url), "SURETY_HOME": str(home), "SURETY_SPARK_MEMORY_MIB": "1024"}
     with log.open("ab") as written:
         command = [sys.executable, "manage.py", "pipeline", "run"]
         return subprocess.Popen(command, cwd=REPOSITORY, env=environment, stdout=written, stderr=written, start_new_session=True)
+
+
+def uri(dsn: str) -> str:
+    """As the service wants to be told."""
+    parts = conninfo_to_dict(dsn)
+    return f"postgresql://{parts['user']}@/{parts['dbname']}?host={quote(str(parts['host']), safe='')}"
 
 
 def sums_of_database(url: str) -> dict[str, tuple[int, ...]]:

@@ -6,7 +6,6 @@ import sys
 from pathlib import Path
 from typing import Any
 
-import psycopg
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
@@ -53,7 +52,7 @@ class Command(BaseCommand):
         place = jobs.Place(config.database_url, options["lake"] or lake_of(config), SparkSettings(work_of(config), master, memory))
         try:
             counts = jobs.run(place, tell=self._tell, requested_by=options["requested_by"] or "command line", anew=options["anew"])
-        except (LakeRefused, LedgerDropped, RunRefused, SparkMissing, psycopg.Error) as refusal:
+        except (LakeRefused, LedgerDropped, RunRefused, SparkMissing, jobs.DatabaseLost) as refusal:
             raise CommandError(f"{refusal}", returncode=1) from refusal
         except KeyboardInterrupt:
             raise CommandError("Stopped; the next run goes on where this one was.", returncode=130) from None
