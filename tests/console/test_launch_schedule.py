@@ -165,7 +165,7 @@ def test_everything_on_the_schedule_is_a_task_and_is_superseded_in_time(installa
     registered = installation.run("from console.celery import NAMES, app\nprint(*NAMES, *(name for name in app.tasks if name.startswith('console.')))").split()
     planned = installation.ask("SELECT name, task, enabled, expire_seconds, every, period FROM django_celery_beat_periodictask t"
                                " JOIN django_celery_beat_intervalschedule i ON i.id = t.interval_id WHERE task LIKE 'console.%' ORDER BY name")  # fmt: skip
-    expected = {"expire": 10, "forget": 3600, "ledger": 60, "pipeline": 3600, "purge_spent": 60, "reap": 30, "retain": 60, "sample": 5}
+    expected = {"alerts": 15, "expire": 10, "forget": 3600, "ledger": 60, "pipeline": 3600, "purge_spent": 60, "reap": 30, "retain": 60, "sample": 5}
     assert planned == [(name, f"console.{name}", name != "pipeline", seconds, seconds, "seconds") for name, seconds in expected.items()]
     assert sorted(registered) == sorted([*expected, *(f"console.{name}" for name in expected)])
 
@@ -174,7 +174,7 @@ def test_what_an_administrator_has_changed_stays_at_the_next_start(installation:
     installation.ask("UPDATE django_celery_beat_periodictask SET enabled = false WHERE name = 'reap'")
     installation.run("import os\nos.environ['DJANGO_SETTINGS_MODULE'] = 'console.settings'\nimport django\ndjango.setup()\n"
                      "from console.services.schedule import establish\nestablish()")  # fmt: skip
-    assert installation.ask("SELECT count(*) FILTER (WHERE NOT enabled), count(*) FROM django_celery_beat_periodictask WHERE task LIKE 'console.%'") == [(2, 8)]
+    assert installation.ask("SELECT count(*) FILTER (WHERE NOT enabled), count(*) FROM django_celery_beat_periodictask WHERE task LIKE 'console.%'") == [(2, 9)]
     installation.ask("UPDATE django_celery_beat_periodictask SET enabled = name <> 'pipeline'")
 
 
