@@ -226,6 +226,32 @@ def _undo(arguments: Mapping[str, Any]) -> str:
     return "name the purge: its number, a whole number"
 
 
+def _founding(arguments: Mapping[str, Any]) -> str:
+    """See engine.founding."""
+    if unknown := sorted(set(arguments) - {"name", "client_id", "account", "shared", "selector", "no_local"}):
+        return f"a subscription does not take {unknown[0]}"
+    if not all(isinstance(arguments.get(name, "x"), str) for name in ("name", "client_id", "account", "selector")):
+        return "name, client_id, account and selector are texts"
+    if not (arguments.get("name") and arguments.get("account")):
+        return "name the subscription, and the account that it belongs to"
+    flags = all(isinstance(arguments.get(name, False), bool) for name in ("shared", "no_local"))
+    return "" if flags else "shared and no_local are true or false"
+
+
+def _ending(arguments: Mapping[str, Any]) -> str:
+    number = arguments.get("subscription")
+    if set(arguments) - {"force"} == {"subscription"} and type(number) is int and 0 < number <= DEPTH_MAX and isinstance(arguments.get("force", False), bool):
+        return ""
+    return "name the subscription, by its number; force is true or false"
+
+
+def _subscriptions(arguments: Mapping[str, Any]) -> str:
+    numbers = arguments.get("numbers")
+    if set(arguments) != {"numbers"} or not isinstance(numbers, list) or len(numbers) > DELIVERIES_MAX or any(type(number) is not int for number in numbers):
+        return f"numbers are those of subscriptions, {DELIVERIES_MAX} at the most"
+    return ""
+
+
 def _numbers(arguments: Mapping[str, Any]) -> str:
     for name, value in arguments.items():
         if type(value) is not int or not 0 <= value <= DEPTH_MAX:
@@ -326,6 +352,9 @@ VERBS: Mapping[str, Form] = {
     "destroy": Form(addressed=True, problem=_destruction, reserved=False),
     "undo": Form(addressed=True, problem=_undo),
     "give_up": Form(addressed=True, problem=_undo),
+    "subscribe": Form(addressed=True, problem=_founding, reserved=False),
+    "unsubscribe": Form(addressed=False, problem=_ending),
+    "subscriptions": Form(addressed=False, problem=_subscriptions),
     "browse": Form(addressed=True, problem=_look),
     "connections": Form(addressed=False, problem=_listing),
     "consumers": Form(addressed=False, problem=_listing),

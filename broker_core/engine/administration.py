@@ -22,6 +22,7 @@ from .effects import AliasDeleted, DestinationDestroyed, Detached, Outcome, Poli
 from .eligibility import rearrange
 from .expiring import sweep_expired
 from .foreign import follow_foreign
+from .founding import end_by_hand, found, look_at_subscriptions
 from .grouping import disown_ineligible, forget_aside, forget_groups
 from .looking import look
 from .matching import part, topic_destroyed
@@ -462,6 +463,9 @@ _VERBS: dict[str, Callable[[Shard, Control], Answer | None]] = {
     "destroy": _destroy,
     "undo": undoing.undo,
     "give_up": undoing.give_up,
+    "subscribe": found,
+    "unsubscribe": end_by_hand,
+    "subscriptions": look_at_subscriptions,
     "create_alias": _alias,
     "update_alias": _alias,
     "delete_alias": _delete_alias,

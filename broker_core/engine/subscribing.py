@@ -47,7 +47,7 @@ def attach(shard: Shard, command: Attach) -> None:
         shard.batch.outputs.append(Refused(command.peer, command.token, refusal, detail, command.link))
         return
     shard.effort += ATTACH_EFFORT
-    subscription = _subscription(shard, peer, command) if is_topic(command.address) else _queue(shard, command)
+    subscription = subscribe(shard, peer, command) if is_topic(command.address) else _queue(shard, command)
     destination = subscription.destination
     credit = _credit(command, destination)
     link = Link(
@@ -110,11 +110,11 @@ def _why_not_attach(shard: Shard, peer: Peer, command: Attach) -> tuple[Refusal 
     if has_wildcards(address):
         if sentence := problem(address):
             return Refusal.INVALID_PATTERN, f"{address}: {sentence}"
-        return _why_not_subscribe(shard, peer, command)
+        return why_not_subscribe(shard, peer, command)
     if address not in shard.destinations and (refusal := why_not_create(shard, command.peer, address)) is not None:
         return refusal, f"{CREATE} {address}" if refusal is Refusal.ACCESS_DENIED else address
     if is_topic(address):
-        return _why_not_subscribe(shard, peer, command)
+        return why_not_subscribe(shard, peer, command)
     if (shard.foreign or shard.policies or peer.forwards) and (detail := why_not_consume(shard, peer, command)) is not None:
         return Refusal.FOREIGN_DESTINATION, detail
     if (detail := _too_many_consumers(shard, command)) is not None:
@@ -190,7 +190,7 @@ def _is_idle_since(shard: Shard, subscription: Subscription, instant: int) -> No
 
 
 # -- subscriptions of topics ----------------------------------------------------------------------------------------------------------
-def _why_not_subscribe(shard: Shard, peer: Peer, command: Attach) -> tuple[Refusal | None, str]:
+def why_not_subscribe(shard: Shard, peer: Peer, command: Attach) -> tuple[Refusal | None, str]:
     """And the particulars."""
     if command.name and not command.shared and not peer.client_id:
         return Refusal.CLIENT_ID_REQUIRED, command.address
@@ -256,7 +256,7 @@ def _is_as_asked(known: Subscription, command: Attach) -> bool:
     )
 
 
-def _subscription(shard: Shard, peer: Peer, command: Attach) -> Subscription:
+def subscribe(shard: Shard, peer: Peer, command: Attach) -> Subscription:
     """The one of this name if it is as asked; one that is not is redefined (JMS 6.11.3): what it kept is discarded, as its client ended it."""
     client_id = _client_of(peer, command)
     known = shard.named.get((client_id, command.name)) if command.name else None

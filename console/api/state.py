@@ -1,4 +1,4 @@
-"""What is: the node, its health, sums, durable subscriptions, prepared branches, requests and the audit log; and what the API is itself."""
+"""What is: the node, its health, sums, prepared branches, requests and the audit log; and what the API is itself."""
 
 from functools import cache
 from typing import Any
@@ -10,7 +10,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from console.permissions import METRICS, may
-from console.selectors import audit, branches, health, node, operators, requests, subscriptions, totals
+from console.selectors import audit, branches, health, node, operators, requests, totals
 from console.selectors import warnings as cautions
 from console.services import branches as branch_service
 
@@ -19,11 +19,6 @@ from .documented import says
 from .problems import Problem
 from .view import View, idempotent, one, page, told
 
-IDLE = OpenApiParameter(
-    "idle_seconds",
-    {"type": "integer", "minimum": 0, "maximum": subscriptions.IDLE_SECONDS_MAX},
-    description="Only those that have had no consumer for so long: what nobody may need any more.",
-)
 WHO = OpenApiParameter("who", OpenApiTypes.STR, description="Only of this person.")
 WHAT = OpenApiParameter("what", OpenApiTypes.STR, description="Only of this deed, as the log has it: purge, account create, login.")
 OVER = OpenApiParameter("address", OpenApiTypes.STR, description="Only about this destination, account or the like.")
@@ -54,13 +49,6 @@ class Totals(View):
         self.look("totals")
         found = totals.totals()
         return Response(shapes.Totals(dict.fromkeys(shapes.Totals().fields) if found is None else found).data)
-
-
-class Subscriptions(View):
-    @says("List durable subscriptions of topics", shapes.Subscription, paged=True, parameters=[IDLE])
-    def get(self, request: Request) -> Response:
-        idle_seconds = self.whole("idle_seconds", 0, 0, subscriptions.IDLE_SECONDS_MAX)
-        return page(shapes.Subscription, subscriptions.page(self.number_after(), self.limit(), idle_seconds, self.sight))
 
 
 class Branches(View):

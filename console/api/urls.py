@@ -4,7 +4,7 @@ from django.urls import path, re_path
 
 from console.services.branches import VERBS
 
-from . import alerts, connections, definitions, delayed, destinations, messages, names, nodes, operations, people, pipeline, schedule, state, undo
+from . import alerts, connections, definitions, delayed, destinations, messages, names, nodes, operations, people, pipeline, schedule, state, subscriptions, undo
 
 NUMBER = "[0-9]{1,18}"
 KEY = "1?[0-9]-[0-9]{1,18}"
@@ -61,7 +61,10 @@ urlpatterns = [
     path("objects/<path:name>", names.OneObject.as_view()),
     path("links", names.Links.as_view()),
     path("links/<path:name>", names.OneLink.as_view()),
-    path("subscriptions", state.Subscriptions.as_view()),
+    path("subscriptions", subscriptions.Subscriptions.as_view()),
+    path("subscriptions/stale", subscriptions.Stale.as_view()),
+    re_path(rf"^subscriptions/(?P<number>{NUMBER})$", subscriptions.OneSubscription.as_view()),
+    re_path(rf"^subscriptions/(?P<number>{NUMBER})/purge$", subscriptions.Purge.as_view()),
     path("branches", state.Branches.as_view()),
     re_path(rf"^branches/(?P<number>{NUMBER})$", state.OneBranch.as_view()),
     re_path(rf"^branches/(?P<number>{NUMBER})/(?P<verb>{'|'.join(VERBS)})$", state.EndBranch.as_view()),

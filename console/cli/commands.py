@@ -99,6 +99,11 @@ COMMANDS = (
     Command("destroy", "link", "DELETE", "links/{name}", asks="Nothing goes to, or comes from, that broker any more."),
     # -- subscriptions and transactions
     Command("list", "dur", "GET", "subscriptions", "number client_id name address state account idle_since"),
+    Command("list", "stale", "GET", "subscriptions/stale", "number client_id name address account idle_since depth segments"),
+    Command("query", "dur", "GET", "subscriptions/{number}"),
+    Command("create", "dur", "POST", "subscriptions"),
+    Command("destroy", "dur", "DELETE", "subscriptions/{number}", asks="What it keeps is discarded."),
+    Command("purge", "dur", "POST", "subscriptions/{number}/purge", asks="What it keeps is discarded.", follows=True),
     Command("list", "txn", "GET", "branches", "number xid state account sends acknowledgements octets prepared_at"),
     Command("query", "txn", "GET", "branches/{number}"),
     Command("commit", "txn", "POST", "branches/{number}/{verb}", fixed={"verb": "commit"}, asks=BY_HAND),

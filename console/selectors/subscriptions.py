@@ -1,7 +1,8 @@
-"""Durable subscriptions of topics, by keyset pages; how much each holds only the node knows, and it tells nobody yet."""
+"""Durable subscriptions of topics, by keyset pages; how much each holds only the node knows (services/subscriptions.py)."""
 
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 
 from console.permissions import EVERYTHING, Sight
 
@@ -34,6 +35,16 @@ class Subscription:
 def page(after: int = 0, limit: int = PAGE_ROWS, idle_seconds: int = 0, within: Sight = EVERYTHING) -> tuple[list[Subscription], str]:
     """At most `limit` whose numbers follow `after`, of all or of those that have had no consumer for so long, of those that `within` shows; and the key of
     the next page, empty if this is the last. One query."""
+    shown = _rows("s.subscription > %(after)s", within, {"after": after, "limit": limit + 1, "idle_seconds": idle_seconds})
+    return shown[:limit], str(shown[limit - 1].number) if len(shown) > limit else ""
+
+
+def by_number(number: int, within: Sight = EVERYTHING) -> Subscription | None:
+    found = _rows("s.subscription = %(number)s", within, {"number": number, "limit": 1, "idle_seconds": 0})
+    return found[0] if found else None
+
+
+def _rows(which: str, within: Sight, parameters: dict[str, Any]) -> list[Subscription]:
     condition, shown_only = within.condition("CASE WHEN s.pattern <> '' THEN s.pattern ELSE d.address END")
     found = rows(
         f"""
@@ -45,15 +56,14 @@ def page(after: int = 0, limit: int = PAGE_ROWS, idle_seconds: int = 0, within: 
                s.no_local, s.account, CASE WHEN alive THEN CASE s.idle_since WHEN 0 THEN 'active' ELSE 'inactive' END END AS state,
                CASE WHEN s.idle_since > 0 THEN to_timestamp(s.idle_since / 1000.0) END AS idle_since
           FROM surety.subscription s LEFT JOIN surety.destination d USING (shard, destination) LEFT JOIN holder ON true
-         WHERE shard = 0 AND s.subscription > %(after)s AND s.destroyed_at IS NULL AND s.name <> ''
+         WHERE shard = 0 AND {which} AND s.destroyed_at IS NULL AND s.name <> ''
            AND (%(idle_seconds)s = 0 OR s.idle_since BETWEEN 1 AND extract(epoch FROM clock_timestamp()) * 1000 - %(idle_seconds)s::int8 * 1000)
            AND {condition}
          ORDER BY s.subscription LIMIT %(limit)s
         """,
-        {**shown_only, "after": after, "limit": limit + 1, "idle_seconds": idle_seconds, "heartbeat_seconds_max": HEARTBEAT_SECONDS_MAX},
+        {**shown_only, **parameters, "heartbeat_seconds_max": HEARTBEAT_SECONDS_MAX},
     )
-    shown = [Subscription(**row) for row in found[:limit]]
-    return shown, str(shown[-1].number) if len(found) > limit else ""
+    return [Subscription(**row) for row in found]
 
 
 def of_destination(destination: int, after: int = 0, limit: int = PAGE_ROWS) -> tuple[list[Subscription], str]:

@@ -18,6 +18,7 @@ from broker_core.engine.effects import (
     Effects,
     PolicyDefined,
     PolicyDropped,
+    SubscriptionDefined,
     UndoEnded,
     UndoKept,
 )
@@ -91,6 +92,15 @@ class EngineNode:
                     self._connection.execute(
                         "UPDATE surety.destination SET destroyed_at = clock_timestamp() WHERE destination = %s", [definition.destination]
                     )
+                elif isinstance(definition, SubscriptionDefined) and definition.name:
+                    self._connection.execute(
+                        "INSERT INTO surety.subscription (shard, subscription, destination, name, client_id, shared, selector, no_local, account) "
+                        "VALUES (0, %s, %s, %s, %s, %s, %s, %s, %s)",
+                        [
+                            definition.subscription, definition.destination, definition.name, definition.client_id, definition.shared,
+                            definition.selector, definition.no_local, definition.account,
+                        ],
+                    )  # fmt: skip
                 elif isinstance(definition, UndoKept | UndoEnded):
                     for statement in keep(definition, 0, 1) if isinstance(definition, UndoKept) else end(definition, 0, NOW):
                         self._connection.execute(statement)

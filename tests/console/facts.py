@@ -83,6 +83,8 @@ def one_of_each(dsn: str) -> None:
         "INSERT INTO surety.foreign_link (name, attributes) VALUES ('a', '{}')",
         "INSERT INTO surety.prepared VALUES (0, 1, '1:aa:bb', 'guest', 4, 2, 1, 10, 1000, NULL)",
         "INSERT INTO surety.operation VALUES (0, 1, 'delete', 'queue/orders', '{}', 'olga', 'running', 9, 4, 1, 0, 9, '{}', 1000, NULL, '')",
+        "INSERT INTO surety.subscription (shard, subscription, destination, name, client_id, shared, selector, no_local, account, pattern) "
+        "VALUES (0, 1, 1, 's', 'c', false, '', false, 'guest', '')",
         "INSERT INTO surety.undo VALUES (0, 1, 'purge', 'queue/orders', 1, 'olga', 1000, 2000, 0, 4, 40, NULL, NULL)",
         "INSERT INTO surety.account (name, salt, iterations, stored_key, server_key) VALUES ('a', '', 4096, '', '')",
         "INSERT INTO surety.control_request (verb, requested_by, answered_at, done, result) VALUES ('expire', 'scheduler', now(), true, '{}')",

@@ -18,6 +18,7 @@ READS = {
     "whoami": ANYBODY, "node": ANYBODY, "nodes": ANYBODY, "health": ANYBODY, "totals": LOOKERS, "audit": LOOKERS, "problems": ANYBODY, "schema/": ANYBODY,
     "requests/1": ANYBODY, "destinations": ANYBODY, "destinations/1": ANYBODY, "policies": LOOKERS, "policies/queue/a": LOOKERS, "aliases": LOOKERS,
     "aliases/queue/a": LOOKERS, "objects": LOOKERS, "objects/a": LOOKERS, "links": LOOKERS, "links/a": LOOKERS, "subscriptions": ANYBODY,
+    "subscriptions/stale": ANYBODY, "subscriptions/1": ANYBODY,
     "branches": LOOKERS, "branches/1": LOOKERS, "operations": ANYBODY, "operations/1": ANYBODY,
     "undo": ANYBODY, "undo/1": ANYBODY,
     "accounts": LOOKERS, "accounts/guest": LOOKERS, "access": LOOKERS, "access/1": LOOKERS,
@@ -41,6 +42,9 @@ WRITES = [
     ("POST", "destinations/1/operations", {"verb": "move", "destination": "queue/b"}, SUPERUSER),
     ("POST", "operations/1/cancel", None, DISCARD),
     ("POST", "undo/1/undo", None, DISCARD),
+    ("POST", "subscriptions", {"address": "topic/a", "name": "new", "account": "guest"}, MANAGE),
+    ("DELETE", "subscriptions/1", None, DISCARD),
+    ("POST", "subscriptions/1/purge", None, DISCARD),
     ("DELETE", "undo/1", None, DISCARD),
     ("PUT", "policies/queue/a", SETTINGS, MANAGE),
     ("DELETE", "policies/queue/a", None, MANAGE),
@@ -120,9 +124,11 @@ def _template(path):
     first, _, rest = path.partition("?")[0].partition("/")
     if not rest:
         return ROOT + path.partition("?")[0]
-    if first in ("destinations", "operations", "undo", "branches", "requests", "grants", "access"):
+    if rest == "stale":
+        return ROOT + path
+    if first in ("destinations", "operations", "undo", "subscriptions", "branches", "requests", "grants", "access"):
         _, slash, verb = rest.partition("/")
-        return f"{ROOT}{first}/{{number}}{slash}{verb if first in ('destinations', 'operations', 'undo') else '{verb}' if verb else ''}"
+        return f"{ROOT}{first}/{{number}}{slash}{verb if first in ('destinations', 'operations', 'undo', 'subscriptions') else '{verb}' if verb else ''}"
     if first in ("node", "nodes"):
         return ROOT + path.replace("/amqp/", "/{name}/").replace("/node-2/", "/{name}/")
     return f"{ROOT}{first}/{{name}}{'/run' if first == 'schedule' and rest.endswith('/run') else ''}"
@@ -173,10 +179,10 @@ def test_who_is_restricted_sees_nothing_of_others(path, things):
     expected = {ANYBODY: 200, LOOKERS: 403, SUPERUSER: 403}[READS[path]]
     for client in (_session(restricted := person("rita", role="restricted")), bearer(token(restricted))):
         response = call(client, "GET", path)
-        if path in ("destinations/1", "requests/1", "operations/1", "undo/1"):
+        if path in ("destinations/1", "requests/1", "operations/1", "undo/1", "subscriptions/1"):
             expected = 404
         assert response.status_code == expected
-        if path in ("destinations", "subscriptions", "operations", "undo"):
+        if path in ("destinations", "subscriptions", "operations", "undo", "subscriptions/stale"):
             assert response.document["items"] == []
 
 

@@ -25,7 +25,7 @@ SMALL = {"lease", "node_status"}
 """Tables of a row a shard or a node, read as a whole."""
 
 
-ASK_THE_NODE = {"connections", "connections/{number}", "consumers", "consumers/{number}/deliveries"}
+ASK_THE_NODE = {"subscriptions/stale", "subscriptions/{number}", "connections", "connections/{number}", "consumers", "consumers/{number}/deliveries"}
 """They look at no table but that of requests."""
 WITHOUT_ROWS = {"problems", "schema/"}
 ALL_OF_IT = {"definitions"}

@@ -400,7 +400,7 @@ def _completed(line: str) -> list[str]:
 def test_bash_completes_verbs_objects_and_options():
     assert subprocess.run(["bash", "-n"], input=script("bash"), capture_output=True, text=True, timeout=20).stderr == ""
     assert _completed("mq pu") == ["purge"]
-    assert _completed("mq purge ") == ["dst", "msg"]
+    assert _completed("mq purge ") == ["dst", "msg", "dur"]
     assert _completed("mq purge dst queue/a --dry") == ["--dry-run"]
     assert _completed("mq completion z") == ["zsh"]
 
