@@ -4,7 +4,23 @@ from django.urls import path, re_path
 
 from console.services.branches import VERBS
 
-from . import alerts, connections, definitions, delayed, destinations, messages, names, nodes, operations, people, pipeline, schedule, state, subscriptions, undo
+from . import (
+    alerts,
+    connections,
+    definitions,
+    delayed,
+    destinations,
+    messages,
+    names,
+    nodes,
+    operations,
+    people,
+    pipeline,
+    schedule,
+    state,
+    subscriptions,
+    undo,
+)
 
 NUMBER = "[0-9]{1,18}"
 KEY = "1?[0-9]-[0-9]{1,18}"
