@@ -250,5 +250,4 @@ LOGGING = {
     },
 }
 if BROKER.log_json:  # the web server's own lines, which it has arranged before Django is there
-    LOGGING["loggers"] |= {name: {"handlers": ["stderr"], "level": "INFO", "propagate": False} for name in ("uvicorn", "uvicorn.access")}
-    LOGGING["loggers"]["uvicorn.error"] = {"level": "INFO"}
+    LOGGING["loggers"] |= {"uvicorn": {"handlers": ["stderr"], "level": "INFO", "propagate": False}, "uvicorn.access": {"propagate": False}}
