@@ -29,6 +29,9 @@ INSTANT_MAX = (1 << 53) - 1
 ATTEMPTS_MAX = 1 << 31
 REASONS_KNOWN = tuple(sorted(set(REASONS.values())))
 
+OF_ONE = frozenset(("JMSMessageID", "JMSTimestamp"))
+"""What a selector may ask of a message that others with the same sections do not have."""
+
 Content = Callable[[Message], bytes | None]
 """The body of a message as JSON, if it is that when it is converted; None: it has none that can be looked into."""
 
@@ -73,6 +76,15 @@ class MessageFilter:
     def needs_body(self) -> bool:
         """It cannot answer for a message whose body is not at hand."""
         return bool(self.text) or self.json_path is not None
+
+    @property
+    def is_of_sections(self) -> bool:
+        """What it says of a message follows from its header section and from what the broker added to it: the same of all that have the same."""
+        if self.age_min_ms is not None or self.age_max_ms is not None or self.attempts_min is not None or self.attempts_max is not None:
+            return False
+        if self.message_id or self.text or self.json_path is not None:
+            return False
+        return self.selector is None or OF_ONE.isdisjoint(self.selector.identifiers)
 
     @property
     def is_everything(self) -> bool:

@@ -47,9 +47,9 @@ class Page:
 
 class Operation:
     __slots__ = (
-        "address", "arguments", "destination", "done", "ended_at", "error", "failed", "limit", "looked_at", "number", "pages", "priority",
-        "reading", "selected", "skipped", "started_at", "state", "subscription", "takes_all", "target", "told_at", "total", "undoes",
-        "verb", "walk", "wanted",
+        "address", "arguments", "destination", "done", "ended_at", "error", "failed", "is_of_sections", "limit", "looked_at", "number", "pages",
+        "priority", "reading", "selected", "skipped", "started_at", "state", "subscription", "takes_all", "target", "told_at", "total", "undoes",
+        "verb", "verdicts", "walk", "wanted",
     )  # fmt: skip
 
     def __init__(self, number: int, address: str, arguments: dict[str, Any], destination: int, subscription: int) -> None:
@@ -62,6 +62,9 @@ class Operation:
         self.subscription = subscription
         self.wanted = filter_of(arguments)
         self.takes_all = self.wanted.is_everything
+        self.is_of_sections = self.wanted.is_of_sections
+        self.verdicts: dict[tuple[bytes, int, str], bool] = {}
+        """Of such a filter, by header section and what the broker added: what it says of messages that were looked at."""
         self.selected = _selected(arguments)
         """Positions by lane, ascending; None: all that the filter lets through."""
         self.limit: int = arguments.get("limit") or NUMBER_MAX

@@ -19,7 +19,7 @@ from .operation import COPY, DELETE, EXPIRE, MOVE, PURGE, REPRIORITIZE, RETRY, O
 from .placing import create, why_no_members
 from .policy import settings_for
 from .progress import ranges
-from .properties import read_annotations
+from .properties import Value, read_annotations
 from .settings import UNLIMITED
 from .shard import Shard
 from .waiting import withdraw
@@ -122,23 +122,35 @@ def _send(shard: Shard, operation: Operation, cursor: Cursor, parcels: list[Parc
 # -- back to where it died ----------------------------------------------------------------------------------------------------------------
 def _retry(shard: Shard, operation: Operation, cursor: Cursor, messages: list[Message]) -> None:
     """Each to the destination where it died, as it was before: what the broker added is taken away, so that it may die again."""
-    by_origin: dict[str, list[tuple[Message, Mapping[str, object]]]] = {}
+    by_death: dict[str, list[Message]] = {}
     for message in messages:
-        annotations = message.header.annotations
-        added = read_annotations(annotations) if REASON in annotations else {}
+        by_death.setdefault(message.header.annotations, []).append(message)
+    by_origin: dict[str, list[tuple[Mapping[str, Value], list[Message]]]] = {}
+    for text, dead in by_death.items():
+        added = read_annotations(text) if REASON in text else {}
         origin = added.get(ORIGIN)
         if not isinstance(origin, str):
-            fail(operation, 1, "a message that has not died has nowhere to go back to")
+            fail(operation, len(dead), "a message that has not died has nowhere to go back to")
         elif added.get(TRUNCATED):
-            fail(operation, 1, "the body of a message was discarded when it died")
+            fail(operation, len(dead), "the body of a message was discarded when it died")
         else:
-            by_origin.setdefault(origin, []).append((message, added))
-    for address, dead in by_origin.items():
+            by_origin.setdefault(origin, []).append((added, dead))
+    for address, deaths in by_origin.items():
         target, why = _origin(shard, cursor, address)
         if target is None:
-            fail(operation, len(dead), why)
-        else:
-            _send(shard, operation, cursor, [_revived(shard, target, *each) for each in dead], target)
+            fail(operation, sum(len(dead) for _, dead in deaths), why)
+            continue
+        parcels: list[Parcel] = []
+        for added, dead in deaths:
+            expiration, kept = _revived(shard, target, added)
+            parcels += [Parcel(message, expiration, kept) for message in dead]
+        if len(deaths) > 1:
+            parcels.sort(key=_position)
+        _send(shard, operation, cursor, parcels, target)
+
+
+def _position(parcel: Parcel) -> int:
+    return parcel.message.position
 
 
 def _origin(shard: Shard, cursor: Cursor, address: str) -> tuple[Destination | None, str]:
@@ -157,8 +169,8 @@ def _origin(shard: Shard, cursor: Cursor, address: str) -> tuple[Destination | N
     return create(shard, address, settings_for(shard, address), automatic=True), ""
 
 
-def _revived(shard: Shard, target: Destination, message: Message, added: Mapping[str, object]) -> Parcel:
-    """Its time to live is what it was, if that has not passed; else it has what the destination says."""
+def _revived(shard: Shard, target: Destination, added: Mapping[str, Value]) -> tuple[int, str]:
+    """Expiration and annotations of one that comes back. Its time to live is what it was, if that has not passed; else it has what the destination says."""
     before = added.get(EXPIRATION)
     expiration = before if isinstance(before, int) and before > shard.now else 0
     settings = target.settings
@@ -168,7 +180,7 @@ def _revived(shard: Shard, target: Destination, message: Message, added: Mapping
         latest = shard.now + settings.time_to_live_max_ms
         expiration = min(expiration or latest, latest)
     kept = {name: value for name, value in added.items() if name not in ADDED}
-    return Parcel(message, expiration, json.dumps(kept, ensure_ascii=False, separators=(",", ":")) if kept else "")
+    return expiration, json.dumps(kept, ensure_ascii=False, separators=(",", ":")) if kept else ""
 
 
 _VERBS: dict[str, Callable[[Shard, Operation, Cursor, list[Message]], None]] = {

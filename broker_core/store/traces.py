@@ -22,6 +22,10 @@ def traces_of(commit: Commit) -> list[Trace]:
     for destination, lane, first, last, to, to_lane, to_first in commit.traces:
         _add(found, (destination, lane, first, last, DIED, to, to_lane, to_first))
     for bulk in commit.bulk_copies:
+        first, last = bulk.positions[0], bulk.positions[-1]
+        if last - first + 1 == len(bulk.positions):  # neighbours, as most are
+            _add(found, (*bulk.source, first, last, OPERATED, bulk.destination, bulk.lane, bulk.position))
+            continue
         for number, position in enumerate(bulk.positions):
             _add(found, (*bulk.source, position, position, OPERATED, bulk.destination, bulk.lane, bulk.position + number))
     return found

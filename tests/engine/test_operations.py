@@ -452,7 +452,7 @@ def test_operations_take_turns_and_few_run_at_a_time() -> None:
 
 
 def test_beside_other_traffic_its_steps_are_short() -> None:
-    bench = Bench(operation_rows=10, operation_effort=300, operation_effort_beside=61, slow=True)
+    bench = Bench(operation_rows=10, operation_effort=300, operation_effort_beside=41, slow=True)
     bench.control("create", OTHER)
     bench.send(*"abcdefghij")
     number = bench.control("operate", QUEUE, verb="move", destination=OTHER)["operation"]
