@@ -63,6 +63,8 @@ def bulk_copy(bulk: BulkCopy, shard: int, segment: int) -> bytes:
         source, same = "surety.retained", f"s.shard = {shard} AND "
     else:
         source, same = message_table(shard, bulk.segment), ""
+    if _are_alike_neighbours(bulk):
+        return _neighbours(bulk, shard, segment, f"{source} s WHERE {same}")
     arrays, names = [f"'{integers(bulk.positions)}'::int8[]"], ["position"]
     if bulk.expirations is not None:
         arrays.append(f"'{integers(map(instant, bulk.expirations))}'::int8[]")
@@ -84,6 +86,32 @@ def bulk_copy(bulk: BulkCopy, shard: int, segment: int) -> bytes:
         "AND s.position = t.position LIMIT 1) AS o ON true RETURNING stored_body) "
         f"INSERT INTO surety.body_reference(shard,segment,body) SELECT {shard},{segment},stored_body FROM copied "
         "WHERE stored_body IS NOT NULL ON CONFLICT DO NOTHING"
+    )
+    return statement.encode()
+
+
+def _are_alike_neighbours(bulk: BulkCopy) -> bool:
+    if bulk.positions[-1] - bulk.positions[0] + 1 != len(bulk.positions):
+        return False
+    return len(set(bulk.expirations or ())) < 2 and len(set(bulk.annotations or ())) < 2
+
+
+def _neighbours(bulk: BulkCopy, shard: int, segment: int, source: str) -> bytes:
+    """The same of what is read in one go, a third cheaper. How many there were is asked before anything is referred to: a source that is not there divides
+    by zero."""
+    first, last = bulk.positions[0], bulk.positions[-1]
+    expiration = "s.expiration" if bulk.expirations is None else str(instant(bulk.expirations[0]))
+    annotations = "s.annotations"
+    if bulk.annotations is not None:
+        annotations = f"{literal(bulk.annotations[0]).decode()}::text" if bulk.annotations[0] else "NULL::text"
+    destination, lane = bulk.source
+    statement = (
+        f"WITH copied AS (INSERT INTO {message_table(shard, segment)}({COLUMNS}) SELECT s.position + {bulk.sequence - first}::int8, "
+        f"s.position + {bulk.position - first}::int8, {bulk.accepted_at}::int8, {bulk.destination}, s.size, s.body, s.stored_body, {expiration}, {bulk.lane}, "
+        f"s.reliability, s.encoding, NULL, coalesce(s.message_id, {literal(bulk.identifier).decode()} || s.sequence), s.client_id, {annotations}, s.headers "
+        f"FROM {source}s.destination = {destination} AND s.priority = {lane} AND s.position BETWEEN {first} AND {last} RETURNING stored_body) "
+        f"INSERT INTO surety.body_reference(shard,segment,body) SELECT {shard},{segment},stored_body FROM copied "
+        f"WHERE (SELECT 1 / (count(*) = {len(bulk.positions)})::int4 FROM copied) = 1 AND stored_body IS NOT NULL ON CONFLICT DO NOTHING"
     )
     return statement.encode()
 

@@ -95,13 +95,14 @@ class OperationContract:
         found, _ = await store.read(replace(TARGET, segments=[2]))
         assert [(row.position, row.header.message_id) for row in found] == [(1, "ID:me-3"), (2, "ID:me-7")]
 
-    async def test_a_source_that_is_not_there_costs_the_commit(self, rig: Rig) -> None:
+    @pytest.mark.parametrize("missing", [(2, 4), (2, 3, 4), (7, 8)], ids=["among others", "at the end of neighbours", "all neighbours"])
+    async def test_a_source_that_is_not_there_costs_the_commit(self, rig: Rig, missing: tuple[int, ...]) -> None:
         store = await rig.open()
         await store.recover()
         await store.commit(define(1, 2))
         await store.commit(commit(2, messages(1, 3)))
         with pytest.raises(CommitLost):
-            await store.commit(commit(3, bulk_copies=[bulk(2, 4)], accepted=[(2, 4, 1, 2)]))
+            await store.commit(commit(3, bulk_copies=[bulk(*missing)], accepted=[(2, 4, 1, len(missing))]))
         store = await rig.open()
         assert (await store.recover()).ledger[-1].number == 2
 
