@@ -210,3 +210,20 @@ def test_effort_grows_with_what_is_looked_into() -> None:
     assert cheap < 10 < text < path < 10_000
     it.body = StoredBody(1, 1 << 18)
     assert read_filter({"json_path": "a", "json_value": 1}).effort(it) < 10
+
+
+@pytest.mark.parametrize(
+    ("wanted", "of_sections"),
+    [
+        ({"selector": "colour = 'blue' AND JMSPriority > 3"}, True),
+        ({"reason": "EXPIRED", "origin": "queue/orders"}, True),
+        ({"selector": "JMSTimestamp > 5"}, False),
+        ({"selector": "JMSMessageID = 'ID:1'"}, False),
+        ({"selector": "colour = 'blue'", "age_min_ms": 5}, False),
+        ({"attempts_min": 1}, False),
+        ({"message_id": "ID:1"}, False),
+        ({"text": "blue"}, False),
+    ],
+)
+def test_what_depends_on_sections_only_is_the_same_for_all_that_share_them(wanted: dict[str, object], of_sections: bool) -> None:
+    assert read_filter(wanted).is_of_sections is of_sections
