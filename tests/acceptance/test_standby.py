@@ -162,7 +162,7 @@ def test_an_operator_closes_a_listener_drains_and_has_the_standby_take_over(alon
             connection.close()
         await_true(lambda: states(alone)[first] == "drained", 10, "it is never drained")
         problems = {each["name"]: each["problem"] for each in mq("query", "health")["problems"]}
-        assert problems == {"quiesced": f"{first} takes no new connections: it is drained", "listeners": "amqp is paused by an operator"}
+        assert problems == {"quiesced": f"{first} takes no new connections: it is drained", "listeners": "amqp is paused by an operator, who may resume it"}
         mq("takeover", "bkr", second)
         with reconnect(standby.stomp_port, STARTED_SECONDS_MAX) as again:
             again.subscribe(QUEUE)

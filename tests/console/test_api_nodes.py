@@ -53,7 +53,7 @@ def test_a_node_that_takes_no_connections_is_not_ready(state, says, two, strange
 def test_a_listener_that_is_paused_is_not_ready_and_says_why(database, stranger):
     facts.lease(database)
     facts.status(database, listeners={"stomp": {"up": True}, "amqp": {"up": False, "paused": True, "host": "h", "port": 5672}})
-    assert stranger.get("/health/ready").json()["problems"] == {"listeners": "amqp is paused by an operator"}
+    assert stranger.get("/health/ready").json()["problems"] == {"listeners": "amqp is paused by an operator, who may resume it"}
 
 
 @pytest.mark.parametrize(
