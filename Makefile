@@ -15,7 +15,7 @@ OR_NONE := || [ $$? -eq 5 ]
 SEEDS ?= 2000
 ROUNDS ?= 5
 
-.PHONY: help run node test verify style bench torture simulate matrix levels behaviours
+.PHONY: help run node test verify style bench torture simulate matrix levels behaviours screenshots
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -53,6 +53,9 @@ levels: $(TESTS) ## what five levels of reliability keep, failure by failure, ov
 
 behaviours: $(TESTS) ## the tests that docs/behaviours.md names, item by item, and no others
 	$(BIN)/python -m tests.semantics $(PYTEST_OPTIONS)
+
+screenshots: $(TESTS) ## pictures of every page of the console on realistic traffic; a dozen of them into docs/pictures (TO=folder for the others)
+	$(BIN)/python -m tests.pictures $(TO)
 
 bench: $(TESTS) ## measure; the figures of docs/benchmarks.md
 	$(BIN)/python -m tests.bench

@@ -4,8 +4,8 @@ from django.contrib.auth.views import LogoutView
 from django.urls import include, path, re_path
 
 from console.pages import (
-    access, accounts, alerts, audit, connections, definitions, destination_list, destinations, named, nodes, operations, operators, overview, sign_on,
-    tasks,
+    access, accounts, alerts, audit, connections, definitions, destination, destination_list, destinations, named, nodes, operations, operators,
+    overview, sign_on, tasks,
 )  # fmt: skip
 from console.pages.login import Login
 from console.pages.message_addresses import ADDRESSES
@@ -22,6 +22,9 @@ urlpatterns = [
     path("login/sign-on/back", sign_on.back, name="sign_on_back"),
     path("logout", LogoutView.as_view(), name="logout"),
     path("destinations", destination_list.listing, name="destinations"),
+    re_path(rf"^destinations/picked/(?P<verb>{'|'.join(destination_list.BULKS)})$", destination_list.bulk, name="bulk"),
+    path("destinations/check", destinations.check, name="destination_check"),
+    re_path(r"^destinations/(?P<number>-?[0-9]{1,10})$", destination.detail, name="destination"),
     path("destinations/create", destinations.create, name="create"),
     re_path(r"^destinations/(?P<number>-?[0-9]{1,10})/update$", destinations.update, name="update"),
     re_path(rf"^destinations/(?P<number>-?[0-9]{{1,10}})/(?P<verb>{OPERATIONS})$", destinations.operate, name="operate"),

@@ -45,7 +45,7 @@ class Row:
 def connections(request: HttpRequest) -> HttpResponse:
     wanted = asked(request, texts=())
     found = service.connections(actor_of(request), _whole(wanted["after"]), PAGE_ROWS)
-    context = {"asked": wanted, "rows": [_row(row) for row in found["connections"]], "following": found["next"]}
+    context = {"asked": wanted, "rows": [row_of(row) for row in found["connections"]], "following": found["next"]}
     return render(request, "console/connections.html", context)
 
 
@@ -53,7 +53,7 @@ def connections(request: HttpRequest) -> HttpResponse:
 def connection(request: HttpRequest, number: str) -> HttpResponse:
     actor, row = actor_of(request), _connection(request, number)
     holds = service.consumers(actor, 0, PAGE_ROWS, connection=int(number))
-    context = {"row": row, "consumers": [_row(each) for each in holds["consumers"]], "more": holds["next"], "may_close": may(actor, MANAGE_ACCOUNT)}
+    context = {"row": row, "consumers": [row_of(each) for each in holds["consumers"]], "more": holds["next"], "may_close": may(actor, MANAGE_ACCOUNT)}
     return render(request, "console/connection.html", context)
 
 
@@ -82,7 +82,7 @@ def consumers(request: HttpRequest) -> HttpResponse:
         address = it.address
     of = _whole(wanted["connection"]) or None
     found = service.consumers(actor, _whole(wanted["after"]), PAGE_ROWS, destination=address, connection=of)
-    context = {"asked": wanted, "rows": [_row(row) for row in found["consumers"]], "following": found["next"], "address": address, "of": of}
+    context = {"asked": wanted, "rows": [row_of(row) for row in found["consumers"]], "following": found["next"], "address": address, "of": of}
     return render(request, "console/consumers.html", context)
 
 
@@ -91,7 +91,7 @@ def holds(request: HttpRequest, number: str) -> HttpResponse:
     """The messages that a consumer has and has not acknowledged."""
     wanted, actor = asked(request, texts=()), actor_of(request)
     found = service.unsettled(actor, int(number), _whole(wanted["after"]), PAGE_ROWS)
-    context = {"asked": wanted, "number": number, "rows": [_row(row) for row in found["deliveries"]], "following": found["next"]}
+    context = {"asked": wanted, "number": number, "rows": [row_of(row) for row in found["deliveries"]], "following": found["next"]}
     context["may_release"] = may(actor, MANAGE, found["deliveries"][0]["destination"]) if found["deliveries"] else False
     return render(request, "console/holds.html", context)
 
@@ -112,10 +112,10 @@ def _connection(request: HttpRequest, number: str) -> Row:
     found = service.connections(actor_of(request), 0, 1, only=int(number))["connections"]
     if not found:
         raise Http404("There is no such connection; it may have ended meanwhile.")
-    return _row(found[0])
+    return row_of(found[0])
 
 
-def _row(row: dict[str, Any]) -> Row:
+def row_of(row: dict[str, Any]) -> Row:
     since = row.get("since")
     return Row(row, _instant(since), _seconds(row.get("oldest_since")), _seconds(since), _instant(row.get("accepted_at")))
 

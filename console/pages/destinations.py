@@ -5,7 +5,8 @@ from dataclasses import dataclass
 
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
-from django.views.decorators.http import require_http_methods
+from django.utils.html import escape
+from django.views.decorators.http import require_http_methods, require_POST
 
 from broker_core import control
 from console.permissions import sight
@@ -63,7 +64,7 @@ def operate(request: HttpRequest, number: str, verb: str) -> HttpResponse:
         except control.InvalidRequest as error:
             return render(request, "console/confirm.html", {**context, "problem": str(error)}, status=400)
         tell(request, destination.address, operation.done, outcome)
-        return redirect("destinations")
+        return redirect("destinations") if verb == "destroy" else redirect("destination", destination.number)
     return render(request, "console/confirm.html", context)
 
 
@@ -99,9 +100,26 @@ def update(request: HttpRequest, number: str) -> HttpResponse:
             problem = str(error)
         else:
             tell(request, destination.address, "changed", outcome)
-            return redirect("destinations")
+            return redirect("destination", destination.number)
     context = {"destination": destination, "form": form, "problem": problem}
     return render(request, "console/update.html", context, status=400 if problem or form.errors else 200)
+
+
+@require_POST
+def check(request: HttpRequest) -> HttpResponse:
+    """What is wrong with the field that somebody types in now, as a sentence, by the rules that hold when it is sent; empty: nothing."""
+    name = request.headers.get("HX-Trigger-Name", "")
+    if name == "name":
+        return HttpResponse(escape(_wrong_name(request)), content_type="text/html; charset=utf-8")
+    form = SettingsForm(control.default_settings(), request.POST)
+    return HttpResponse(escape(" ".join(form.errors.get(name, ()))), content_type="text/html; charset=utf-8")
+
+
+def _wrong_name(request: HttpRequest) -> str:
+    address = f"{KIND}/{request.POST.get('name', '').strip()}"
+    if problem := control.request_problem("create", address, {}):
+        return problem[:1].upper() + problem[1:]
+    return "There is one of this name." if destinations.by_address(address, sight(actor_of(request))) else ""
 
 
 def _find(request: HttpRequest, number: int) -> Destination:

@@ -3,6 +3,7 @@
 from typing import Any
 
 from django import forms
+from django.urls import reverse
 
 from broker_core.control import CHOICES, NAMES, QUEUES, SETTINGS, TEXTS
 
@@ -37,6 +38,15 @@ WORDS = {
     "foreign_address": ("Its address there", "As the other broker calls it; empty: as here."),
     "limit_behavior": ("When it is full", "FLOW_CONTROL lets producers wait, REJECT_NEWEST refuses what comes, the others remove messages."),
 }
+GROUPS = (
+    ("How much it holds", ("max_messages", "max_octets", "max_message_octets", "limit_behavior")),
+    ("Producers", ("max_producers", "time_to_live_ms", "time_to_live_max_ms", "duplicate_window_ms")),
+    ("Consumers and flow", ("max_active_consumers", "max_backup_consumers", "consumer_flow_limit")),
+    ("Failures", ("redelivery_max", "redelivery_delay_ms", "redelivery_multiplier", "redelivery_delay_max_ms", "use_dead", "dead_queue")),
+    ("Reliability", ("default_reliability", "maximum_reliability", "reliability_override")),
+    ("Other brokers", ("foreign_link", "foreign_address")),
+)
+"""What belongs together, in the order of the page; what is in none of them comes last."""
 _FIELDS = {int: forms.IntegerField, float: forms.FloatField, bool: forms.BooleanField}
 
 
@@ -55,6 +65,17 @@ class SettingsForm(forms.Form):
             kind, low, high = SETTINGS[name]
             bounds = {} if kind is bool else {"min_value": kind(low), "max_value": kind(high)}
             self.fields[name] = _FIELDS[kind](required=kind is not bool, **shown, **bounds)
+
+        for name, field in self.fields.items():
+            field.widget.attrs |= {"aria-describedby": f"about-{name} wrong-{name}", "hx-post": reverse("destination_check"), "hx-target": f"#wrong-{name}"}
+            field.widget.attrs |= {"hx-trigger": "input changed delay:300ms"}
+
+    @property
+    def groups(self) -> list[tuple[str, list[Any]]]:
+        """Titles with their fields."""
+        placed = {name for _, names in GROUPS for name in names}
+        groups = [*GROUPS, ("More", tuple(name for name in self.fields if name not in placed))]
+        return [(title, [self[name] for name in names if name in self.fields]) for title, names in groups if any(name in self.fields for name in names)]
 
     @property
     def changed(self) -> dict[str, Any]:

@@ -16,7 +16,10 @@ from .rows import rows
 PAGE_ROWS = 50
 PAGE_ROWS_MAX = 1000
 SEARCH_CHARACTERS_MAX = 255
-SORTS = ("name", "depth")
+SORTS = ("name", "depth", "size", "unsettled", "consumers", "oldest")
+"""By name from a on; by the others from the most on, what is unknown behind everything."""
+SHOWS = ("", "paused", "full", "unread", "unsettled")
+"""Only those that somebody paused, that have reached a limit, that nobody consumes, that consumers hold something of. Empty: all."""
 REPORT_SECONDS_MAX = 3
 """The node writes what changed every second; a row that is older than three has not changed since."""
 
@@ -42,18 +45,37 @@ _DESTINATIONS = """
                greatest(statistics.at, statement_timestamp() - make_interval(secs => %(report_seconds_max)s)) AS at,
                CASE WHEN statistics.depth > 0 THEN
                     greatest(0, (extract(epoch FROM statement_timestamp()) * 1000)::int8 - statistics.oldest_at) END AS oldest_ms,
-               coalesce(statistics.depth, -1) AS rank
+               coalesce({rank}, -1) AS rank
           FROM defined LEFT JOIN statistics USING (destination))
     SELECT * FROM listed
 """
 # Temporary destinations have no definition: they are what the node tells of them, with negative numbers, and gone when it does not.
 _DEFINED = "SELECT destination, address, automatic, state, settings FROM surety.destination WHERE shard = 0 AND destroyed_at IS NULL"
 _TEMPORARY = "SELECT destination, address, false AS automatic, state, '{}' AS settings FROM statistics WHERE destination < 0"
-_SOURCES = {False: _DESTINATIONS.format(source=_DEFINED), True: _DESTINATIONS.format(source=_TEMPORARY)}
+_RANKS = {
+    "name": "statistics.depth", "depth": "statistics.depth", "size": "statistics.octets", "unsettled": "statistics.unsettled",
+    "consumers": "statistics.consumers",
+    # The oldest first, by a number that stays as it is while one turns pages; none of these is negative.
+    "oldest": "CASE WHEN statistics.depth > 0 THEN 4611686018427387904 - statistics.oldest_at END",
+}  # fmt: skip
+_SHOWN = {
+    "paused": "state <> 0",
+    "full": """depth > 0 AND settings <> '{}' AND ((settings::jsonb->>'max_messages')::int8 BETWEEN 1 AND depth
+               OR (settings::jsonb->>'max_octets')::int8 BETWEEN 1 AND octets)""",
+    "unread": "depth > 0 AND consumers = 0 AND address LIKE 'queue/%%' AND address NOT LIKE 'queue/mq.%%'",
+    "unsettled": "unsettled > 0",
+}
+
+
+def _source(*, temporary: bool, sort: str = "name") -> str:
+    return _DESTINATIONS.format(source=_TEMPORARY if temporary else _DEFINED, rank=_RANKS[sort])
+
+
+_SOURCES = {False: _source(temporary=False), True: _source(temporary=True)}
 """By whether temporary destinations are asked for. Each connection may have some, so that they are not listed with the others."""
 _SECONDS = {"heartbeat_seconds_max": HEARTBEAT_SECONDS_MAX, "report_seconds_max": REPORT_SECONDS_MAX}
-_ORDER = {"name": "ORDER BY address", "depth": "ORDER BY rank DESC, address"}
-_AFTER = {"name": "address > %(address)s", "depth": "(rank < %(rank)s OR rank = %(rank)s AND address > %(address)s)"}
+_BY_RANK = ("ORDER BY rank DESC, address", "(rank < %(rank)s OR rank = %(rank)s AND address > %(address)s)")
+_ORDERS = {sort: ("ORDER BY address", "address > %(address)s") if sort == "name" else _BY_RANK for sort in SORTS}
 
 
 class Destination(NamedTuple):
@@ -112,10 +134,18 @@ class Page:
 
 
 def page(
-    search: str = "", sort: str = "name", after: str = "", limit: int = PAGE_ROWS, *, temporary: bool = False, within: Sight = EVERYTHING
+    search: str = "",
+    sort: str = "name",
+    after: str = "",
+    limit: int = PAGE_ROWS,
+    *,
+    temporary: bool = False,
+    show: str = "",
+    kind: str = "",
+    within: Sight = EVERYTHING,
 ) -> Page:
     """At most `limit` destinations whose address contains `search`, in the order of `sort`, following the key `after`: all but temporary ones, or
-    only these; of those that `within` shows. One query."""
+    only these; of those that `within` shows. `show`: of SHOWS; `kind`: queue or topic, or empty. One query."""
     if sort not in SORTS:
         sort = "name"
     limit = max(1, min(limit, PAGE_ROWS_MAX))
@@ -124,10 +154,17 @@ def page(
     if search:
         conditions.append("address ILIKE %(pattern)s")
         parameters["pattern"] = f"%{_literal(search[:SEARCH_CHARACTERS_MAX])}%"
+    if show in _SHOWN:
+        conditions.append(_SHOWN[show])
+    if kind:
+        conditions.append("address LIKE %(kind)s")
+        parameters["kind"] = f"{'temp-' if temporary else ''}{_literal(kind)}/%"
+    order, following_key = _ORDERS[sort]
     if key := _decoded(after):
-        conditions.append(_AFTER[sort])
+        conditions.append(following_key)
         parameters["rank"], parameters["address"] = key
-    found = rows(f"{_SOURCES[temporary]} WHERE {' AND '.join(conditions)} {_ORDER[sort]} LIMIT %(limit)s", parameters)
+    source = _source(temporary=temporary, sort=sort)
+    found = rows(f"{source} WHERE {' AND '.join(conditions)} {order} LIMIT %(limit)s", parameters)
     shown = found[:limit]
     following = _encoded(shown[-1]["rank"], shown[-1]["address"]) if len(found) > limit else ""
     return Page([_destination(row) for row in shown], following)

@@ -13,6 +13,8 @@ from console.services.history import ALL, SPANS, Span
 from .rows import rows
 
 Values = list[float | None]
+LATE_STEPS_MAX = 4
+"""A sample or some may be missed by a busy machine: what is between two samples is then spread over the steps. More of them are a gap."""
 
 
 @dataclass(slots=True, frozen=True)
@@ -88,7 +90,11 @@ def _history(times: list[datetime], step: int, found: dict[datetime, _Sample], n
             last = points[place] or (last if time in noted else None)
     shown: dict[str, Any] = {name: [getattr(point, name) if point else None for point in points[1:]] for name in ("depth", "unsettled")}
     for name in ("accepted", "settled", "dead"):
-        shown[name] = [_rate(before, after, name, step) for before, after in pairwise(points)]
+        shown[name] = [None] * (len(times) - 1)
+    known = [place for place, point in enumerate(points) if point is not None]
+    for before, after in pairwise(known):
+        if after - before <= LATE_STEPS_MAX:
+            _bridge(points, before, after, step, shown)
     if noted is not None:
         _rest_before_the_first(times, points, noted, shown)
     return History(times[1:], **shown)
@@ -103,9 +109,13 @@ def _rest_before_the_first(times: list[datetime], points: list[_Sample | None], 
                 shown[name][place - 1] = 0.0
 
 
-def _rate(before: _Sample | None, after: _Sample | None, name: str, seconds: float) -> float | None:
-    """None as well when a counter began anew."""
-    if before is None or after is None:
-        return None
-    difference = getattr(after, name) - getattr(before, name)
-    return difference / seconds if difference >= 0 else None
+def _bridge(points: list[_Sample | None], before: int, after: int, step: int, shown: dict[str, Any]) -> None:
+    """What happened between two samples, evenly over the steps between them. A counter that began anew says nothing."""
+    first, last = points[before], points[after]
+    for name in ("accepted", "settled", "dead"):
+        difference = getattr(last, name) - getattr(first, name)
+        for place in range(before, after):
+            shown[name][place] = difference / ((after - before) * step) if difference >= 0 else None
+    for name in ("depth", "unsettled"):
+        for place in range(before, after - 1):
+            shown[name][place] = getattr(first, name)

@@ -31,7 +31,8 @@ def test_every_page_is_legible_in_both_themes_and_says_nothing_wrong(page_as):
     paths = offered(watched.open("/"))
     assert len(paths) >= 6
     found = []
-    for path in [*paths, "/destinations/create", "/password"]:
+    one = watched.page.get_attribute("tbody th a", "href") if watched.open("/destinations") else ""
+    for path in [*paths, one, "/destinations/create", "/password"]:
         page = watched.open(path)
         assert page.title().endswith("Surety"), path
         found += [each for theme in THEMES for each in watched.axe(theme)]
@@ -99,3 +100,44 @@ def test_what_arrives_is_shown_within_seconds_without_being_asked_for(page_as, s
         page.wait_for_selector("text=queue/browser.live")
         fill(connection, Queue("browser.live"), "b", "c")
     page.wait_for_selector('[data-live$="/depth"]:text-is("3")')
+
+
+def test_a_field_says_what_is_wrong_while_it_is_typed(page_as):
+    page = page_as().open("/destinations/create")
+    page.fill("#id_max_messages", "-7")
+    page.wait_for_selector("#wrong-max_messages:has-text('greater than or equal to')")
+    page.fill("#id_max_messages", "7")
+    page.wait_for_selector("#wrong-max_messages", state="hidden")
+
+
+def test_what_is_picked_is_purged_once_its_count_was_seen_and_a_word_was_typed(page_as, service):
+    with factory(service).create_connection() as connection:
+        for name in ("browser.bulk.1", "browser.bulk.2"):
+            fill(connection, Queue(name), "a", "b")
+    page = page_as().open("/destinations?q=browser.bulk")
+    page.wait_for_selector("tbody tr >> nth=1")
+    assert page.is_disabled("[data-picked] button >> nth=0")
+    page.check("[data-pick-all]")
+    assert page.is_visible("text=2 picked")
+    page.click("[data-picked] >> text=Purge")
+    page.wait_for_selector("text=Purge 4 messages")
+    assert page.is_disabled("button.danger")
+    page.fill("#typed", "purge")
+    page.click("button.danger")
+    page.wait_for_selector("text=what became of it")
+    assert page.locator(".badge.good >> text=done").count() == 2
+
+
+def test_a_destination_is_paused_in_a_dialog_and_its_state_follows(page_as, service):
+    with factory(service).create_connection() as connection:
+        fill(connection, Queue("browser.paused"), "a")
+    page = page_as().open("/destinations?q=browser.paused")
+    page.click("text=queue/browser.paused")
+    page.click('.page-head a:text-is("Pause")')
+    page.wait_for_selector("dialog[open] >> text=Clients stay connected")
+    page.keyboard.press("Escape")
+    assert not page.is_visible("dialog[open]")
+    page.click('.page-head a:text-is("Pause")')
+    page.click("dialog[open] button.primary")
+    page.wait_for_selector(".toast:has-text('paused')")
+    page.wait_for_selector('.page-head .badge:text-is("paused")')

@@ -62,7 +62,7 @@ def test_what_the_node_refuses_says_which_way_of_saying_no_it_is(operator, node)
         ("GET", "destinations?limit=1001", None, "limit must be a whole number from 1 to 1000."),
         ("GET", "destinations?limit=0", None, "limit must be"),
         ("GET", "destinations?after=x", None, "after must be the `next` of another page."),
-        ("GET", "destinations?sort=age", None, "sort must be one of name, depth."),
+        ("GET", "destinations?sort=age", None, "sort must be one of name, depth, "),
     ],
 )  # fmt: skip
 def test_what_cannot_be_is_refused_with_a_sentence_and_asks_no_node(method, path, body, sentence, operator, database):

@@ -61,6 +61,14 @@ def test_rates_are_differences_over_time(busy, monkeypatch):
     assert (shown.depth[-1], len(shown.times)) == (6, 180)
 
 
+def test_a_sample_that_was_missed_is_bridged_and_more_are_a_gap(busy, monkeypatch):
+    for seconds, accepted in ((0, 0), (15, 150), (60, 450)):
+        accepts(busy, accepted)
+        history.sample(NOON + timedelta(seconds=seconds))
+    passes(monkeypatch, 65.1)
+    assert told.of_all(MINUTES).accepted[-12:] == [10.0, 10.0, 10.0, *[None] * 9]
+
+
 def test_a_counter_that_began_anew_is_no_rate(busy, monkeypatch):
     history.sample(NOON)
     accepts(busy, -50)

@@ -9,8 +9,8 @@ const UNKNOWN = "unknown";
 export function live() {
   const shown = document.getElementById("live-state");
   if (!shown) return;
-  let socket = null, feed = null, version = null, tries = 0, heard = 0, polled = 0, failed = false;
-  const shapes = new Map();
+  let socket = null, feed = null, version = null, tries = 0, heard = 0, failed = false;
+  const shapes = new Map(), fetched = new Map();
 
   function say(state, words) {
     if (shown.dataset.state === state && shown.textContent === words) return;
@@ -73,7 +73,14 @@ export function live() {
     element.classList.add("changed");
   }
 
-  function refresh(element) { if (window.htmx) window.htmx.trigger(element, "refresh"); }
+  // Nothing is taken from under somebody's hand.
+  function isUsed(part) { return part.querySelector("details[open], .pick :checked, :focus-visible") !== null; }
+
+  function refresh(part) {
+    if (!window.htmx || isUsed(part)) return;
+    fetched.set(part.id, performance.now());
+    window.htmx.trigger(part, "refresh");
+  }
 
   function isFresh() { return heard > 0 && performance.now() - heard < STALE_MS; }
 
@@ -82,19 +89,21 @@ export function live() {
     const now = performance.now();
     const parts = [...document.querySelectorAll("[data-refresh]")];
     const fresh = isFresh();
-    if (now - polled >= POLL_MS) {
-      polled = now;
-      for (const part of parts) if (!fresh || !part.dataset.shape) refresh(part);
+    for (const part of parts) {
+      const told = fresh && part.dataset.shape;
+      const every = told ? Number(part.dataset.every ?? Infinity) * 1000 : POLL_MS;
+      if (!fetched.has(part.id)) fetched.set(part.id, now);
+      if (now - fetched.get(part.id) >= every) refresh(part);
     }
     if (fresh) say("good", "live");
+    else if (heard === 0 && now < STALE_MS && !failed) say("", "connecting");
     else if (failed || (!parts.length && heard > 0)) say("bad", "stale");
-    else if (parts.length) say("warn", "every 5 s");
-    else if (performance.now() > STALE_MS) say("warn", "shown once");
+    else say("warn", parts.length ? "every 5 s" : "shown once");
   }
 
   for (const name of ["htmx:sendError", "htmx:responseError", "htmx:timeout"]) document.body.addEventListener(name, () => { failed = true; });
   document.body.addEventListener("htmx:afterSwap", () => { failed = false; version = null; watch(); });
-  document.addEventListener("visibilitychange", () => { if (!document.hidden) { connect(); polled = 0; tick(); } });
+  document.addEventListener("visibilitychange", () => { if (!document.hidden) { connect(); fetched.clear(); tick(); } });
   setInterval(tick, 500);
   connect();
 }
