@@ -129,6 +129,8 @@ def _set_policy(shard: Shard, command: Control) -> Answer:
     address = command.address
     if sentence := why_not(address):
         raise Declined(Refusal.INVALID_PATTERN, f"{address}: {sentence}")
+    if is_reserved(address):
+        raise Declined(Refusal.INVALID_PATTERN, f"{address}: names that begin with mq. are the broker's own, and no client creates one")
     if address not in shard.policies and len(shard.policies) >= POLICIES_MAX:
         raise Declined(Refusal.INVALID_SETTING, f"there are {POLICIES_MAX} policies: drop one that nobody needs")
     _settings(shard.limits.settings, command)

@@ -15,6 +15,7 @@ from .commands import Send
 from .destination import Destination
 from .effects import Confirmed, Outcome
 from .holding import let_in_all
+from .levels import Levels, levels_of
 from .link import Peer, Transaction
 from .message import Message, Reliability
 from .policy import settings_for
@@ -94,7 +95,8 @@ class Room:
         """Of destinations that the commit creates: they are empty, and a policy may limit them."""
         for address, messages in new.items():
             settings = settings_for(shard, address)
-            together = self._new[address] = [m for m in messages if m.header.reliability != Reliability.BEST_EFFORT and not m.header.delay]
+            levels = levels_of(settings)
+            together = self._new[address] = [m for m in messages if _level(levels, m) != Reliability.BEST_EFFORT and not m.header.delay]
             sizes = [m.size for m in together]
             for most in (settings.max_message_octets, settings.max_octets):
                 if UNLIMITED < most < max(sizes, default=0):
@@ -202,3 +204,9 @@ def _accepted(destination: Destination, transaction: Transaction) -> Iterable[Me
     for subscription, outcome, messages in transaction.settles:
         if subscription.destination is destination and outcome is Outcome.ACCEPTED and not destination.is_topic:
             yield from messages
+
+
+def _level(levels: Levels | None, message: Message) -> int:
+    """That it will have where it goes."""
+    header = message.header
+    return (header if levels is None or levels.exceeds(header) else levels.apply(header)).reliability

@@ -89,3 +89,26 @@ def test_a_commit_that_creates_a_queue_is_refused_where_that_cannot_hold_it() ->
     bench.apply(c.End(1, b"t", commit=True, token="commit"))
     assert bench.refused(bench.flush()) == [Refusal.DESTINATION_FULL]
     assert "queue/new" not in bench.engine.shard.destinations
+
+
+def test_the_brokers_own_names_have_no_policy() -> None:
+    bench = Bench()
+    for pattern in ("queue/mq.sys.dmq", "queue/mq.*"):
+        told = bench.control("set_policy", pattern, max_messages=1)
+        assert told["refusal"] == "INVALID_PATTERN" and "the broker's own" in told["detail"]
+    assert bench.engine.shard.policies == {}
+
+
+def test_a_commit_that_makes_a_queue_takes_its_messages_for_what_they_will_be_there() -> None:
+    """Best effort takes no room of a commit's: what does not fit is dropped alone."""
+    bench = Bench()
+    bench.control(
+        "set_policy", "queue/**", default_reliability="best-effort", reliability_override=False, max_messages=1, limit_behavior="REJECT_NEWEST"
+    )  # fmt: skip
+    bench.apply(c.Begin(1, b"t"))
+    for body in (b"a", b"b"):
+        bench.apply(c.Transacted(1, b"t", c.Send(1, None, "queue/new", Message(Header(b"", reliability=ASSURED), body, 1))))
+    bench.apply(c.End(1, b"t", commit=True, token="done"))
+    outputs = bench.flush()
+    assert (bench.refused(outputs), bench.confirmed(outputs)) == ([], ["done"])
+    assert bench.depth("queue/new") == 1
