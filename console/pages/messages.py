@@ -131,7 +131,7 @@ def one(request: HttpRequest, number: str, key: str) -> HttpResponse:
     context = {
         "it": it, "key": key, "asked": search.asked, "view": view, "row": row_of(view.seen, int(time.time() * 1000)), "body": body,
         "tabs": tabs(it, "messages"), "may": _rights(actor, it), "xml": pretty_xml(body.text) if body is not None and body.text and body.value is None else "",
-        "octets": bytes.fromhex(body.hex) if body is not None and body.hex else b"", "facts": _facts(view),
+        "octets": bytes.fromhex(body.hex) if body is not None and body.hex else b"", "facts": _facts(view), "life": _life(view),
         "properties": typed(view.properties, view.headers.get("property-types", "")),
     }  # fmt: skip
     return render(request, "console/message.html", context)
@@ -155,6 +155,22 @@ def _facts(view: browsing.View) -> list[tuple[str, Any]]:
         kind, number, xid = seen.reserved_by
         facts.append(("Reserved by", f"{kind} {number}{f' ({xid})' if xid else ''}"))
     return facts
+
+
+def _life(view: browsing.View) -> list[tuple[str, str]]:
+    """Instants and words, as far as the message and its queue tell."""
+    seen, message, added = view.seen, view.seen.message, view.added
+    life = [(added.get("original-timestamp"), f"accepted in {added.get(ORIGIN)}")] if ORIGIN in added else []
+    if REASON in added:
+        failures = added.get("JMS_SUN_DMQ_DELIVERY_COUNT")
+        told = f", after {failures} failed deliveries" if failures else ""
+        life.append((added.get("JMS_SUN_DMQ_UNDELIVERED_TIMESTAMP"), f"died of {str(added[REASON]).lower()}{told}"))
+    life.append((message.accepted_at, "placed here" if life else "accepted"))
+    if seen.link is not None:
+        life.append((seen.since, f"delivered to consumer {seen.link}, who has not settled it"))
+    if seen.due_at is not None:
+        life.append((seen.due_at, "to be delivered again"))
+    return [(shown(at) if isinstance(at, int) else "unknown", words) for at, words in life]
 
 
 def shown(milliseconds: int | None) -> str:
