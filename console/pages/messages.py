@@ -163,8 +163,8 @@ def _life(view: browsing.View) -> list[tuple[str, str]]:
     life = [(added.get("original-timestamp"), f"accepted in {added.get(ORIGIN)}")] if ORIGIN in added else []
     if REASON in added:
         failures = added.get("JMS_SUN_DMQ_DELIVERY_COUNT")
-        told = f", after {failures} failed deliveries" if failures else ""
-        life.append((added.get("JMS_SUN_DMQ_UNDELIVERED_TIMESTAMP"), f"died of {str(added[REASON]).lower()}{told}"))
+        told = f", after {failures} failed {'delivery' if failures == 1 else 'deliveries'}" if failures else ""
+        life.append((added.get("JMS_SUN_DMQ_UNDELIVERED_TIMESTAMP"), f"died: {str(added[REASON]).lower()}{told}"))
     life.append((message.accepted_at, "placed here" if life else "accepted"))
     if seen.link is not None:
         life.append((seen.since, f"delivered to consumer {seen.link}, who has not settled it"))
