@@ -30,6 +30,8 @@ class Guard:
         self._forbidden: frozenset[tuple[str, str]] = frozenset()
         self._places: dict[int, str] = {}
         """By link."""
+        self._closed: set[int] = set()
+        """Links that were told so."""
         self._refused: set[tuple[int, object]] = set()
         """Peers and tokens of sends that are forbidden."""
 
@@ -38,6 +40,7 @@ class Guard:
             self._forbidden = frozenset((rule.operation, rule.resource) for rule in command.rules if not rule.allow)
         elif isinstance(command, Attach):
             self._places[command.link] = ALIASES.get(command.address, command.address)
+            self._closed.discard(command.link)
         elif isinstance(command, Detach):
             self._places.pop(command.link, None)
         elif isinstance(command, Send) and command.token is not None and (PRODUCE, ALIASES.get(command.address, command.address)) in self._forbidden:
@@ -48,10 +51,11 @@ class Guard:
         for output in outputs:
             if isinstance(output, Detached):
                 self._counts["consumers closed by a rule"] += (CONSUME, self._places.pop(output.link, "")) in self._forbidden
+                self._closed.add(output.link)
             elif isinstance(output, Confirmed) and self._refused and (output.peer, output.token) in self._refused:
                 raise Broken(f"a send was confirmed that is forbidden: {output.token}")
-            elif isinstance(output, Delivered) and (CONSUME, place := self._places.get(output.link, "")) in self._forbidden:
-                raise Broken(f"link {output.link} received from {place}, where nobody may consume")
+            elif isinstance(output, Delivered) and ((CONSUME, self._places.get(output.link, "")) in self._forbidden or output.link in self._closed):
+                raise Broken(f"link {output.link} received from where it may not consume, or was told that it is closed")
 
 
 class Guardian:

@@ -29,7 +29,8 @@ _IN: dict[str, tuple[str, ...]] = {
 CLIMATE = {name: climate for climate, names in _IN.items() for name in names}
 """Bugs that show in a climate that few seeds have."""
 _LATE: dict[int, tuple[str, ...]] = {
-    3: ("last_backup_takes_over",),
+    1: ("producers_are_not_asked",),
+    3: ("last_backup_takes_over", "rule_closes_nobody"),
     4: ("credit_is_used_up", "released_loses_its_place", "wishes_ignored", "expiry_ends_with_the_flush", "twice_in_one_batch", "bodies_on_disk_forgotten"),
     5: ("purged_messages_stay",),
     6: ("cut_off_is_whole",),
