@@ -232,3 +232,10 @@ def test_what_no_call_answers_is_a_problem_document_as_well(operator):
     for path, host, status, code in (("/api/elsewhere", "testserver", 404, "not-found"), ("/api/v1/whoami", "evil.example", 400, "invalid")):
         response = operator.get(path, headers={"Host": host})
         assert (response.status_code, response["Content-Type"], response.json()["code"]) == (status, PROBLEM, code)
+
+
+@pytest.mark.parametrize(
+    ("instant", "status"), [("2026-01-01T00:00:00-20:49", 200), ("8175-11-26T03:14:06.165600%2B23:59", 200), ("9999-01-01T00:00:00Z", 400)]
+)
+def test_an_instant_may_be_of_any_zone(instant, status, operator):
+    assert operator.get(f"/api/v1/audit?since={instant}").status_code == status
