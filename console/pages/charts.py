@@ -42,7 +42,8 @@ def line_chart(times: Sequence[datetime], series: Sequence[Series], label: str, 
     """A chart with axes; every series has as many values as there are times. Whoever points at an instant is told its values."""
     if len(times) < 2:
         return format_html('<p class="chart none">{}: not enough is known yet.</p>', label)
-    top = _nice(max((value for each in series for value in each.values if value is not None), default=0))
+    highest = max((value for each in series for value in each.values if value is not None), default=0)
+    top = _nice(highest if unit else max(highest, GRID_LINES))  # what has no unit is counted in whole numbers
     across, down = (LEFT, WIDTH - RIGHT), (TOP, HEIGHT - BOTTOM)
     lines = [
         format_html('<path class="line {}" d="{}"/>', each.tone, mark_safe(_path(each.values, top, across, down)))  # noqa: S308 - numbers

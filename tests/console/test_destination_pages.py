@@ -73,7 +73,7 @@ def test_a_viewer_is_offered_no_box_and_refused_if_he_tries(several, viewer):
 def test_the_page_of_one_says_what_it_holds_what_bounds_it_and_what_is_set(several, operator):
     page = operator.get("/destinations/1").content.decode()
     own = "<dt>Messages at most</dt><dd><strong>5</strong>"
-    for text in ("queue/a", "5 of 5", ">full<", "No producer waits", own, 'data-live="destinations/1/depth"'):
+    for text in ("queue/a", "5 of 5", ">full<", "No producer waits", own, 'data-live="destinations/1/depth"', "/destinations/1/messages"):
         assert text in page, text
 
 

@@ -17,7 +17,7 @@ from urllib.parse import urlsplit
 
 from playwright.sync_api import Page, sync_playwright
 
-from broker_core.client import AcknowledgeMode, Connection, Queue, Topic
+from broker_core.client import Connection, Queue, Topic
 from tests.acceptance.python_client import factory
 from tests.browser.watched import EXECUTABLE, NARROW, THEMES, WIDE, Console
 from tests.support.service import REPOSITORY, Service
@@ -94,12 +94,12 @@ class Traffic:
                         consumer.receive(0.005)
 
     def _fail(self, connection: Connection) -> None:
-        """Its messages are given back until they are dead."""
-        with connection.create_session(AcknowledgeMode.CLIENT) as session:
+        """Its transactions are rolled back until their messages are dead."""
+        with connection.create_session(transacted=True) as session:
             consumer = session.create_consumer(Queue("mail.out"))
             while not self._stop.is_set():
                 if consumer.receive(0.2) is not None:
-                    session.recover()
+                    session.rollback()
 
 
 def _settled(page: Page) -> None:
