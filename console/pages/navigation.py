@@ -48,7 +48,7 @@ PAGES: tuple[tuple[str, tuple[Page, ...]], ...] = (
             Page("messages", "Messages", "messages", "m", BROWSE_HEADERS, ("messages_of", "message", "message_send", "message_import", "message_act")),
             Page("dead", "Dead messages", "dead", "x", BROWSE_HEADERS, ("dead_of",)),
             Page("scheduled", "Scheduled", "scheduled", "s", BROWSE_HEADERS, ("scheduled_of", "scheduled_change")),
-            Page("subscriptions", "Subscriptions", "subscriptions", "b", METRICS),
+            Page("subscriptions", "Subscriptions", "subscriptions", "b", METRICS, ("subscription_create", "subscription_change")),
             Page("transactions", "Transactions", "transactions", "t", below=("transaction", "transaction_end", "transactions_history")),
             Page("undo", "Undo", "undo", "q", METRICS, ("undo_change",)),
             Page("operations", "Operations", "operations", "w", METRICS, ("operation", "operation_cancel")),

@@ -112,11 +112,13 @@ def test_who_may_only_look_is_offered_nothing_and_refused(node):
 
 
 # -- subscriptions ------------------------------------------------------------------------------------------------------------------------
-def test_subscriptions_show_who_uses_them_and_lead_to_their_messages(node, operator):
+def test_subscriptions_show_who_uses_them_and_lead_to_their_messages(node, operator, viewer):
     node.does(c.Attach(1, 5, "topic/prices", name="desk", durable=True))
     node.send(b"7", address="topic/prices")
     page = text_of(operator.get("/subscriptions"))
-    assert "desk topic/prices client guest active in use" in page
+    assert "desk topic/prices client guest active 1 0 in use" in page
+    assert "/purge" not in viewer.get("/subscriptions").content.decode()
+    assert viewer.post("/subscriptions/create", {"address": "topic/prices", "name": "mine", "account": "guest"}).status_code == 403
     node.does(c.Detach(1, 5))
     node.passes(5000)
     assert "inactive" in text_of(operator.get("/subscriptions"))
@@ -126,6 +128,27 @@ def test_subscriptions_show_who_uses_them_and_lead_to_their_messages(node, opera
     assert operator.get("/subscriptions/77/messages").status_code == 404
 
 
+def test_a_subscription_is_made_purged_and_ended(node, operator):
+    node.send(b"before", address="topic/prices")
+    form = {"address": "topic/prices", "name": "archive", "account": "guest", "client_id": "shop"}
+    assert "There is no client account nobody" in text_of(operator.post("/subscriptions/create", {**form, "account": "nobody"}), 400)
+    assert "archive of topic/prices made" in text_of(operator.post("/subscriptions/create", form, follow=True))
+    node.send(b"a", b"b", address="topic/prices")
+    node.passes(5000)
+    page = operator.get("/subscriptions")
+    assert "archive topic/prices shop guest inactive 2 0" in text_of(page)
+    [purge] = re.findall(r'href="(/subscriptions/[0-9]+/purge)"', page.content.decode())
+    assert "Purge 2 messages" in text_of(operator.get(purge))
+    assert "Type archive" in text_of(operator.post(purge, {"typed": "other"}), 400)
+    assert "done" in text_of(operator.post(purge, {"typed": "archive"}, follow=True))
+    destroy = purge.replace("purge", "destroy")
+    assert "End it with 0 messages" in text_of(operator.get(destroy))
+    operator.post(destroy, {"typed": "archive"})
+    assert "There is no durable subscription." in text_of(operator.get("/subscriptions"))
+    assert operator.get(destroy).status_code == 404
+
+
+@override_settings(LOOK_WAIT_SECONDS=0.01)
 def test_without_a_node_nobody_knows_who_uses_them(database, operator):
     facts.destination(database, 1, "topic/prices")
     facts.execute(
@@ -133,7 +156,7 @@ def test_without_a_node_nobody_knows_who_uses_them(database, operator):
         """INSERT INTO surety.subscription (shard, subscription, destination, name, client_id, shared, selector, no_local, account)
            VALUES (0, 1, 1, 'desk', 'c', false, '', false, 'guest')""",
     )
-    assert "desk topic/prices c guest unknown unknown" in text_of(operator.get("/subscriptions"))
+    assert "desk topic/prices c guest unknown unknown unknown unknown" in text_of(operator.get("/subscriptions"))
 
 
 # -- transactions -------------------------------------------------------------------------------------------------------------------------
