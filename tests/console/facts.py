@@ -87,6 +87,7 @@ def one_of_each(dsn: str) -> None:
         "VALUES (0, 1, 1, 's', 'c', false, '', false, 'guest', '')",
         "INSERT INTO surety.undo VALUES (0, 1, 'purge', 'queue/orders', 1, 'olga', 1000, 2000, 0, 4, 40, NULL, NULL)",
         "INSERT INTO surety.account (name, salt, iterations, stored_key, server_key) VALUES ('a', decode(repeat('00', 16), 'hex'), 4096, '', '')",
+        "INSERT INTO surety.pipeline_run (shard, kind, state, requested_by, process) VALUES (0, 'ingest', 'done', 'olga', 'host:1')",
         "INSERT INTO surety.control_request (verb, requested_by, answered_at, done, result) VALUES ('expire', 'scheduler', now(), true, '{}')",
         """INSERT INTO console_alertrule (name, metric, pattern, comparator, threshold, for_seconds, webhook, secret, enabled, memory)
            VALUES ('a', 'depth', 'queue/a', '>', 5, 0, 'http://127.0.0.1:9/', '', true, '[]')""",

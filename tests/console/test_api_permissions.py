@@ -23,7 +23,7 @@ READS = {
     "undo": ANYBODY, "undo/1": ANYBODY,
     "accounts": LOOKERS, "accounts/guest": LOOKERS, "access": LOOKERS, "access/1": LOOKERS,
     "alerts": LOOKERS, "alerts/a": LOOKERS, "firing": LOOKERS, "alert-events": LOOKERS,
-    "schedule": LOOKERS, "schedule/expire": LOOKERS,
+    "schedule": LOOKERS, "schedule/expire": LOOKERS, "pipeline": LOOKERS, "pipeline/runs": LOOKERS, "pipeline/runs/1": LOOKERS,
     "operators": SUPERUSER, "operators/olga": SUPERUSER,
     "definitions": SUPERUSER, "grants": SUPERUSER, "grants/1": SUPERUSER, "tokens": ANYBODY,
 }  # fmt: skip
@@ -126,6 +126,8 @@ def _template(path):
         return ROOT + path.partition("?")[0]
     if rest == "stale":
         return ROOT + path
+    if first == "pipeline":
+        return f"{ROOT}pipeline/{rest.replace('/1', '/{number}')}"
     if first in ("destinations", "operations", "undo", "subscriptions", "branches", "requests", "grants", "access"):
         _, slash, verb = rest.partition("/")
         return f"{ROOT}{first}/{{number}}{slash}{verb if first in ('destinations', 'operations', 'undo', 'subscriptions') else '{verb}' if verb else ''}"
