@@ -1,10 +1,20 @@
-"""The data source `surety`: what Spark reads of the broker.
+"""The data source `surety`: what Spark reads of the broker, and the messages that it sends.
 
     session.dataSource.register(Surety)
     session.read.format("surety").option("url", url).option("table", "events").load()
 
 Options: `url` (libpq URI of the broker's database), `table` (schema.TABLES; default events), `shard` (0), `after` and `upto` (commits: after the one, up to the
 other, inclusive). Conditions on number and kind are made use of before anything is read.
+
+    session.read.format("surety").option("broker", "stomp://localhost:61613").option("browse", "queue/orders").option("selector", "region = 'north'").load()
+
+Options: `browse` (queue/NAME, the dead message queue is queue/mq.sys.dmq), `selector`, `broker`, `username`, `password`. Conditions on message_id,
+correlation_id, type and priority go to the broker, too.
+
+    frame.write.format("surety").mode("append").option("broker", "stomp://localhost:61613").option("destination", "queue/orders").save()
+
+Options: `broker` (as the client's address list), `username`, `password`, `destination`, `write` (a name: the same write again sends what is missing),
+`transaction` (messages of one). Rows: sink.COLUMNS.
 """
 
 from __future__ import annotations
@@ -15,11 +25,15 @@ from typing import Any
 
 import pyarrow as pa
 from pyspark.sql.datasource import (
-    DataSource, DataSourceReader, EqualTo, Filter, GreaterThan, GreaterThanOrEqual, In, InputPartition, LessThan, LessThanOrEqual,
+    DataSource, DataSourceReader, DataSourceWriter, EqualTo, Filter, GreaterThan, GreaterThanOrEqual, In, InputPartition, LessThan,
+    LessThanOrEqual,
 )  # fmt: skip
 from pyspark.sql.types import StructType
 
-from . import schema, tables
+from broker_core.engine.address import is_reserved, is_temporary, is_valid
+
+from . import schema, sink, tables
+from .browsing import BROWSED, BrowseReader, Looking
 from .database import snapshot
 from .ledger import Interval, commits_of, events_of, intervals
 
@@ -95,10 +109,40 @@ class Surety(DataSource):
         return Wanted(url, table, shard, after, _number(self.options, "upto", None))
 
     def schema(self) -> StructType:
+        if "browse" in self.options:
+            return BROWSED
         return schema.TABLES[self.wanted().table]
 
     def reader(self, schema: StructType) -> DataSourceReader:
-        return TableReader(self.wanted())
+        return BrowseReader(self.looking()) if "browse" in self.options else TableReader(self.wanted())
+
+    def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
+        if overwrite:
+            raise InvalidOption("mode overwrite: messages that were sent are not taken back; say mode append")
+        return sink.Writer(self.target(schema))
+
+    def looking(self) -> Looking:
+        """Raises InvalidOption."""
+        name = self.options["browse"].removeprefix("/").removeprefix("queue/")
+        if not is_valid(f"queue/{name}"):
+            raise InvalidOption(f"option browse is {self.options['browse']!r}, not queue/NAME")
+        return Looking(*self.broker(), name, self.options.get("selector", ""))
+
+    def broker(self) -> tuple[str, str, str]:
+        """The client's address list, and who connects."""
+        given = self.options
+        return given.get("broker", "stomp://localhost:61613"), given.get("username", "guest"), given.get("password", "guest")
+
+    def target(self, rows: StructType) -> sink.Target:
+        """Raises InvalidOption, InvalidRows."""
+        sink.check(rows)
+        destination = self.options.get("destination", "").lstrip("/")
+        if not is_valid(destination) or is_temporary(destination) or is_reserved(destination):
+            raise InvalidOption(f"option destination is {destination!r}, not queue/NAME or topic/NAME")
+        size = _number(self.options, "transaction", sink.TRANSACTION_ROWS)
+        if not size:
+            raise InvalidOption("option transaction is 0: it is how many messages are sent together")
+        return sink.Target(*self.broker(), destination, self.options.get("write") or sink.unnamed(), size)
 
 
 @dataclass(slots=True)

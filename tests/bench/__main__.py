@@ -3,6 +3,7 @@
     python -m tests.bench --list                     the cases
     python -m tests.bench assured confirm            two of them
     python -m tests.bench --write                    and put the table into docs/benchmarks.md
+    python -m tests.bench pipeline --help            the data pipeline: not among the cases, it needs Java and takes long
     python -m tests.bench assured --runs 1 --seconds 5 --scale 0.01     a try
 
 Starts a service of its own in a temporary folder (--home for another disk), and the peer, if RabbitMQ is installed.
@@ -24,6 +25,10 @@ from tests.support.service import Service
 
 
 def main() -> None:
+    if sys.argv[1:2] == ["pipeline"]:
+        from tests.bench import pipeline
+
+        sys.exit(pipeline.main(sys.argv[2:]))
     parser = argparse.ArgumentParser("python -m tests.bench", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("cases", nargs="*", metavar="case", help="default: all")
     parser.add_argument("--list", action="store_true", help="name the cases and end")

@@ -77,6 +77,12 @@ class Server:
             self._process.wait(START_SECONDS_MAX)
         shutil.rmtree(self.folder)
 
+    @property
+    def process_id(self) -> int:
+        """Of the postmaster."""
+        assert self._process is not None
+        return self._process.pid
+
     def dsn(self, database: str) -> str:
         return f"host={self.sockets} user=postgres dbname={database}"
 
