@@ -50,7 +50,7 @@ def sums_of_database(url: str) -> dict[str, tuple[int, ...]]:
             if not {first, last} <= {column for column, _ in columns}:
                 continue
             arrays = ", ".join(f"l.{name}_{column}" for column, _ in columns)
-            names = ", ".join(column for column, _ in columns)
+            names = ", ".join(f'"{column}"' for column, _ in columns)
             unnested = f"CROSS JOIN ROWS FROM (unnest({arrays})) AS r ({names})"
             whole = " UNION ALL ".join(f"SELECT l.number, r.{first} AS a, r.{last} AS b FROM {table} l {unnested}" for table in tables)
             sums = "count(*), sum(number)::int8, sum(a * (number % 97))::int8, sum(b * (number % 89))::int8"
