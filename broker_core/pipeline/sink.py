@@ -1,7 +1,8 @@
 """Rows of a DataFrame become messages: in transactions, and once, however often Spark tries.
 
 Spark may run a task again though some of its transactions were committed. So every message has an identifier that follows from what it is: the column `id`,
-or the name of the write, the partition and the row's place in it. The broker drops what it knows already, for as long as the destination's `duplicate_window_ms` says; without one, messages of a task that is run again come twice.
+or the name of the write, the partition and the row's place in it. The broker drops what it knows already, for as long as the destination's
+`duplicate_window_ms` says; without one, messages of a task that is run again come twice.
 """
 
 from __future__ import annotations
