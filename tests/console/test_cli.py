@@ -38,7 +38,7 @@ def node(database):
         (["pause", "usr"], "There is no pause usr: pause takes dst, svc."),
         (["list", "dst", "--lmit", "5"], "Unrecognized arguments: --lmit 5."),
         (["list", "dst", "--limit", "0"], "Argument --limit: '0' must be a whole number from 1 on."),
-        (["list", "dst", "--sort", "size"], "Argument --sort: invalid choice"),
+        (["list", "dst", "--sort", "colour"], "Argument --sort: invalid choice"),
         (["purge", "dst"], "The following arguments are required: DESTINATION."),
         (["create", "dst", "queue/a", "-o", "max_messages"], "settings: 'max_messages' must be NAME=VALUE."),
         (["create", "dst", "queue/a", "-o", "max_messages=many"], "settings: 'many' must be a whole number."),
