@@ -26,7 +26,7 @@ from urllib.parse import quote
 import psycopg
 from psycopg.conninfo import conninfo_to_dict
 
-from broker_core.store.ledger import RANGES, SCALARS, create_table
+from broker_core.store.ledger import RANGES, ROWS_MAX, SCALARS, create_table
 from broker_core.store.migrate import migrate
 from tests.support.postgres import Server
 from tests.support.service import Service
@@ -104,7 +104,7 @@ def _copy(source: psycopg.Connection[Any], target: psycopg.Connection[Any], ther
 
 
 def multiply(seed: str, dsn: str, times: int) -> int:
-    """So many copies of the ledger, a table each, one behind the other. Their number."""
+    """So many copies of the ledger, one behind the other, in tables as large as the broker's. Their number."""
     with psycopg.connect(seed) as source, psycopg.connect(dsn) as target:
         target.execute(create_table(0, 0).encode())
         _copy(source, target, "surety.ledger_0_1", "surety.ledger_0_0")
@@ -119,7 +119,11 @@ def multiply(seed: str, dsn: str, times: int) -> int:
         assert row is not None
         numbers, before, duration, *highest = row
         for copy in range(times):
-            _append(target, copy + 1, copy * numbers - before, copy * duration, copy * max(highest))
+            segment = 1 + copy * numbers // ROWS_MAX
+            if copy == 0 or segment > 1 + (copy - 1) * numbers // ROWS_MAX:
+                target.execute(create_table(0, segment).encode())
+                target.execute("INSERT INTO surety.ledger_segment (shard, segment) VALUES (0, %s)", [segment])
+            _append(target, segment, copy * numbers - before, copy * duration, copy * max(highest))
             target.commit()
         target.execute("DROP TABLE surety.ledger_0_0")
     return times
@@ -128,12 +132,10 @@ def multiply(seed: str, dsn: str, times: int) -> int:
 def _append(target: psycopg.Connection[Any], segment: int, numbers: int, instants: int, shift: int) -> None:
     columns = [(f"{name}_{column}", column) for name, ranges in RANGES for column, _ in ranges]
     values = [f"pg_temp.shifted({column}, {shift})" if field in SHIFTED and shift else column for column, field in columns]
-    target.execute(create_table(0, segment).encode())
     target.execute(
         f"INSERT INTO surety.ledger_0_{segment} ({SCALARS}, {', '.join(column for column, _ in columns)}) "
         f"SELECT number + {numbers}, at + {instants}, epoch, sequence, segment, weight, {', '.join(values)} FROM surety.ledger_0_0 ORDER BY number"
     )
-    target.execute("INSERT INTO surety.ledger_segment (shard, segment) VALUES (0, %s)", [segment])
     target.execute(
         f"INSERT INTO surety.destination SELECT shard, destination + {shift}, address || '.{shift}', created_at, automatic, state, settings, destroyed_at "
         "FROM pg_temp.destination"
