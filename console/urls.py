@@ -5,7 +5,7 @@ from django.urls import include, path, re_path
 
 from console.pages import (
     access, accounts, alerts, audit, connections, definitions, destination, destination_list, destinations, named, nodes, operations, operators,
-    overview, sign_on, tasks,
+    overview, reports, sign_on, tasks,
 )  # fmt: skip
 from console.pages.login import Login
 from console.pages.message_addresses import ADDRESSES
@@ -52,6 +52,8 @@ urlpatterns = [
     re_path(rf"^(?P<plural>{NAMED})/change$", named.change, name="named_change"),
     re_path(rf"^(?P<plural>{NAMED})/delete$", named.delete, name="named_delete"),
     path("nodes", nodes.listing, name="nodes"),
+    path("reports", reports.listing, name="reports"),
+    re_path(r"^reports/audits/(?P<number>[0-9]{1,18})$", reports.audit, name="delivery_audit"),
     path("alerts", alerts.listing, name="alerts"),
     path("alerts/history", alerts.history, name="alert_history"),
     path("alerts/new", alerts.create, name="alert_create"),

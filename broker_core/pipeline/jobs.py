@@ -42,7 +42,7 @@ def run(place: Place, *, tell: Tell, requested_by: str = "", anew: bool = False)
     try:
         with Run(place.url, "ingest", shard=place.shard, requested_by=requested_by) as begun:
             tell(f"run {begun.number} has begun")
-            _forget_dead(place.spark.work)
+            forget_dead(place.spark.work)
             lake = Lake(session(place.spark), place.lake)
             manifest = compact(lake, begun, ingest(lake, begun, place.url, tell=tell, anew=anew))
             totals = {"files": len(manifest.files), "octets": sum(file.octets for file in manifest.files)}
@@ -52,7 +52,7 @@ def run(place: Place, *, tell: Tell, requested_by: str = "", anew: bool = False)
         raise DatabaseLost(f"the database does not go on with the run: {str(error).strip() or type(error).__name__}") from error
 
 
-def _forget_dead(work: Path) -> None:
+def forget_dead(work: Path) -> None:
     """What processes that were killed had put aside. Nobody else runs."""
     for left in [*work.glob("spark-*"), *work.glob("blockmgr-*")]:
         shutil.rmtree(left, ignore_errors=True)

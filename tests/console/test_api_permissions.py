@@ -23,7 +23,9 @@ READS = {
     "undo": ANYBODY, "undo/1": ANYBODY,
     "accounts": LOOKERS, "accounts/guest": LOOKERS, "access": LOOKERS, "access/1": LOOKERS,
     "alerts": LOOKERS, "alerts/a": LOOKERS, "firing": LOOKERS, "alert-events": LOOKERS,
-    "schedule": LOOKERS, "schedule/expire": LOOKERS, "pipeline": LOOKERS, "pipeline/runs": LOOKERS, "pipeline/runs/1": LOOKERS,
+    "schedule": LOOKERS, "schedule/expire": LOOKERS,
+    "pipeline": LOOKERS, "pipeline/runs": LOOKERS, "pipeline/runs/1": LOOKERS,
+    "pipeline/audits": LOOKERS, "pipeline/audits/1": LOOKERS, "pipeline/audits/1/violations": LOOKERS, "pipeline/points": ANYBODY,
     "operators": SUPERUSER, "operators/olga": SUPERUSER,
     "definitions": SUPERUSER, "grants": SUPERUSER, "grants/1": SUPERUSER, "tokens": ANYBODY,
 }  # fmt: skip

@@ -19,6 +19,7 @@ LISTS = {
     "operations": 1, "operations?open=true": 1, "operations/1": 1, "undo": 1, "undo?open=true": 1, "undo/1": 1,
     "node": 1, "nodes": 1, "health": 2, "totals": 1, "whoami": 0,
     "schedule": 2, "schedule/expire": 2,
+    "pipeline/audits": 1, "pipeline/audits/1": 1, "pipeline/audits/1/violations": 2, "pipeline/points": 1, "pipeline/points?destination=1": 1,
 }  # fmt: skip
 """Queries of their own, beside the two that find the session and its user."""
 SMALL = {"lease", "node_status"}

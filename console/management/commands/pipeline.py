@@ -1,8 +1,9 @@
-"""`manage.py pipeline run|status`: the data pipeline, beside the service or without it."""
+"""`manage.py pipeline run|audit|status`: the data pipeline, beside the service or without it."""
 
 import json
 import signal
 import sys
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ from console.management.refusals import refusals_told
 
 
 class Command(BaseCommand):
-    help = "The data pipeline on Apache Spark: bring the ledger into the lake, or see how far it is."
+    help = "The data pipeline on Apache Spark: bring the ledger into the lake, prove what became of every message, or see how far it is."
     requires_system_checks: list[str] = []  # the database may not be running yet
 
     def add_arguments(self, parser: CommandParser) -> None:
@@ -24,7 +25,11 @@ class Command(BaseCommand):
         run = commands.add_parser("run", help="bring the lake up to date with the ledger")
         run.add_argument("--anew", action="store_true", help="go on with what the ledger still has, though the lake is not the one that the database knows")
         run.add_argument("--requested-by", default="", help="who is named in the list of runs")
-        for each in (run,):
+        audit = commands.add_parser("audit", help="bring the lake up to date, and prove of what is new in it what became of every message")
+        audit.add_argument("--since", type=instant, help="of all messages accepted since then, as in 2026-11-22T10:00:00+00:00, instead of what is new")
+        audit.add_argument("--destination", default="", help="of one alone, as in queue/orders")
+        audit.add_argument("--requested-by", default="", help="who is named in the list of runs")
+        for each in (run, audit):
             each.add_argument("--lake", help="a folder, or a URI that Hadoop knows (default: SURETY_LAKE)")
             each.add_argument("--master", help="where Spark runs: local[2], spark://host:7077 (default: SURETY_SPARK_MASTER)")
             each.add_argument("--memory-mib", type=int, help="of Spark's driver (default: SURETY_SPARK_MEMORY_MIB)")
@@ -37,7 +42,7 @@ class Command(BaseCommand):
         with refusals_told():
             provide(settings.JAVA_HOME, self.stderr.write)
             with database_of(config, alone=False):
-                (self._run if what == "run" else self._status)(config, options)
+                {"run": self._run, "audit": self._audit, "status": self._status}[what](config, options)
 
     def _run(self, config: BrokerConfig, options: dict[str, Any]) -> None:
         # Only now: what they import may have been installed a moment ago.
@@ -57,6 +62,28 @@ class Command(BaseCommand):
         except KeyboardInterrupt:
             raise CommandError("Stopped; the next run goes on where this one was.", returncode=130) from None
         self._tell(f"The lake {place.lake} has the ledger up to commit {counts['upto']}: {counts['files']} files, {counts['octets'] >> 10} KiB.")
+
+    def _audit(self, config: BrokerConfig, options: dict[str, Any]) -> None:
+        from broker_core.pipeline import jobs
+        from broker_core.pipeline.auditing import DestinationUnknown, begin
+        from broker_core.pipeline.holdings import HoldingsUnsteady
+        from broker_core.pipeline.lake import LakeRefused
+        from broker_core.pipeline.ledger import LedgerDropped
+        from broker_core.pipeline.runs import RunRefused
+        from broker_core.pipeline.session import SparkSettings
+        from broker_core.pipeline.surroundings import SparkMissing
+
+        master, memory = options["master"] or config.spark_master, options["memory_mib"] or config.spark_memory_mib
+        place = jobs.Place(config.database_url, options["lake"] or lake_of(config), SparkSettings(work_of(config), master, memory))
+        by = options["requested_by"] or "command line"
+        try:
+            report = begin(place, tell=self._tell, requested_by=by, since=options["since"], address=options["destination"])
+        except (LakeRefused, LedgerDropped, RunRefused, SparkMissing, HoldingsUnsteady, DestinationUnknown, jobs.DatabaseLost) as refusal:
+            raise CommandError(f"{refusal}", returncode=1) from refusal
+        except KeyboardInterrupt:
+            raise CommandError("Stopped; nothing of the audit counts, and the next one begins where this one did.", returncode=130) from None
+        if report is not None and report.violations:
+            raise CommandError(f"Violations were found: manage.py mq list violation {report.audit}", returncode=3)
 
     def _tell(self, text: str) -> None:
         self.stdout.write(text)
@@ -78,6 +105,12 @@ class Command(BaseCommand):
             ended = f" to {row['ended_at']:%H:%M:%S}" if row["ended_at"] else f", {row['stage']}" if row["stage"] else ""
             told = ", ".join(f"{name} {count}" for name, count in row["counts"].items())
             self.stdout.write(f"  {row['run']} {row['kind']} {row['state']}: {row['started_at']:%Y-%m-%d %H:%M:%S}{ended} {told or row['error']}".rstrip())
+
+
+def instant(text: str) -> datetime:
+    """In UTC, if it does not say in which zone."""
+    found = datetime.fromisoformat(text)
+    return found if found.tzinfo is not None else found.replace(tzinfo=UTC)
 
 
 def lake_of(config: BrokerConfig) -> str:

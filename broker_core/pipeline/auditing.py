@@ -1,0 +1,277 @@
+"""The audit as a job: what came into the lake since the last one is examined and rolled up, and the results go to PostgreSQL, all at once. An audit that was
+killed has left nothing; the next one does it again."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+import psycopg
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as f
+
+from .compaction import compact
+from .examination import HOLDINGS, Examination, Matter, examine, no_state, with_evidence
+from .holdings import Holdings, holdings
+from .ingest import ingest
+from .jobs import DatabaseLost, Place, forget_dead
+from .lake import Lake, Manifest
+from .runs import Run
+from .session import session
+from .transforms import audit, lives, rollups
+
+Tell = Callable[[str], None]
+SEGMENTS_A_TASK = 500_000
+"""Events that one task of a shuffle has about."""
+PARTITIONS = 1, 2_000
+"""Of a shuffle, at least and at most."""
+DISCARDS_MAX = 100
+"""Of what was discarded by hand so many commits are told of, with who asked for it."""
+_SLOTS = 2
+FILES = 16
+"""Of what one audit hands to the next, at the most."""
+
+
+@dataclass(slots=True, frozen=True)
+class Scope:
+    """What an audit is of. By default what is new since the last one; that is what the next one goes on from."""
+
+    since: datetime | None = None
+    """Only messages that were accepted since then, from the lake as it is."""
+    destination: int | None = None
+
+    @property
+    def goes_on(self) -> bool:
+        return self.since is None and self.destination is None
+
+
+WHOLE = Scope()
+
+
+@dataclass(slots=True, frozen=True)
+class Report:
+    audit: int
+    after: int
+    upto: int
+    proven: int
+    unproven: int
+    violations: int
+
+    def __str__(self) -> str:
+        found = f"{self.violations} violations" if self.violations else "no violation"
+        doubt = f", {self.unproven} not proven as commits are missing" if self.unproven else ""
+        return f"audit {self.audit}: commits {self.after + 1} to {self.upto}: {self.proven} fates of messages proven{doubt}, {found}"
+
+
+class DestinationUnknown(RuntimeError):
+    """One sentence."""
+
+
+def begin(place: Place, *, tell: Tell, requested_by: str = "", since: datetime | None = None, address: str = "") -> Report | None:
+    """Bring the lake up to date, then examine what is new in it, or all that was accepted `since` then or at this address. None: nothing is. Raises what
+    jobs.run does, HoldingsUnsteady and DestinationUnknown."""
+    try:
+        with Run(place.url, "audit", shard=place.shard, requested_by=requested_by) as begun:
+            tell(f"run {begun.number} has begun")
+            forget_dead(place.spark.work)
+            lake = Lake(session(place.spark), place.lake)
+            scope = Scope(since, _number_of(begun, address) if address else None)
+            begun.says("looking at what is stored")
+            held = holdings(place.url, place.shard)
+            compact(lake, begun, ingest(lake, begun, place.url, tell=tell))
+            return run_audit(lake, begun, held, tell=tell, scope=scope)
+    except psycopg.Error as error:
+        raise DatabaseLost(f"the database does not go on with the audit: {str(error).strip() or type(error).__name__}") from error
+
+
+def _number_of(run: Run, address: str) -> int:
+    row = run.connection.execute(
+        "SELECT destination FROM surety.destination WHERE shard = %s AND address = %s ORDER BY destination DESC LIMIT 1", [run.shard, address]
+    ).fetchone()
+    if row is None:
+        raise DestinationUnknown(f"there is no destination {address}: write queue/NAME or topic/NAME")
+    return int(row[0])
+
+
+def run_audit(lake: Lake, run: Run, held: Holdings, *, tell: Tell, scope: Scope = WHOLE) -> Report | None:
+    """`held`: from before the lake was brought up to date, so that the lake has its commits. None: nothing is new. Raises psycopg.Error, and what Spark
+    raises."""
+    manifest = lake.manifest()
+    before = _last(run, manifest) if scope.goes_on else None
+    after, upto = before["to_number"] if before else manifest.begins - 1, min(held.upto, manifest.upto)
+    if scope.since is not None:
+        after = max(after, _commit_before(lake, manifest, scope.since))
+    if upto <= after:
+        tell(f"nothing is new since commit {after}")
+        return None
+    began = time.monotonic()
+    run.reads(after, upto)
+    run.says("audit")
+    events = _events(lake, manifest, before, after, upto, scope)
+    count = manifest.count("events") * (upto - after) // max(manifest.upto - manifest.begins + 1, 1)
+    with _partitions(lake, count):
+        matter = _matter(lake, manifest, held, before, events, after, upto, scope)
+        examination = examine(matter)
+        try:
+            return _concluded(lake, run, examination, matter, (after, upto), before, scope, began, tell)
+        finally:
+            examination.release()
+
+
+def _last(run: Run, manifest: Manifest) -> dict[str, Any] | None:
+    """The audit to go on from, if the lake has all that came after it."""
+    row = run.connection.execute(
+        "SELECT audit, to_number, to_at, state, complete FROM surety.pipeline_audit WHERE shard = %s AND state <> '' ORDER BY audit DESC LIMIT 1", [run.shard]
+    ).fetchone()
+    if row is None or not manifest.begins - 1 <= row[1] <= manifest.upto:
+        return None
+    return dict(zip(("audit", "to_number", "to_at", "state", "complete"), row, strict=True))
+
+
+def _commit_before(lake: Lake, manifest: Manifest, since: datetime) -> int:
+    row = lake.frame("commits", manifest).where(f.col("at") < f.lit(since)).agg(f.max("number").alias("number")).first()
+    return int(row.number) if row is not None and row.number is not None else manifest.begins - 1
+
+
+def _events(lake: Lake, manifest: Manifest, before: dict[str, Any] | None, after: int, upto: int, scope: Scope) -> DataFrame:
+    events: DataFrame = lake.frame("events", manifest).where((f.col("number") > after) & (f.col("number") <= upto))
+    if before is not None:  # whole folders are passed over
+        events = events.where(f.col("date") >= f.lit(before["to_at"].astimezone(UTC).date()))
+    if scope.destination is not None:
+        elsewhere = f.col("to") != scope.destination
+        events = events.where((f.col("destination") == scope.destination) | (f.col("to") == scope.destination))
+        events = events.withColumn("to", f.when(~elsewhere, f.col("to")))
+    return events
+
+
+def _matter(
+    lake: Lake, manifest: Manifest, held: Holdings, before: dict[str, Any] | None, events: DataFrame, after: int, upto: int, scope: Scope
+) -> Matter:  # fmt: skip
+    spark = lake.spark
+    rows = [row for row in held.rows if scope.destination is None or row[1] == scope.destination]
+    gaps = lake.frame("gaps", manifest).where((f.col("last_number") > after) & (f.col("first_number") <= upto) & (f.col("first_number") >= manifest.begins))
+    commits = lake.frame("commits", manifest).where((f.col("number") >= after) & (f.col("number") <= upto))
+    state = spark.read.schema(lives.STATE).parquet(f"{lake.root}/{before['state']}") if before is not None else no_state(spark)
+    complete = before["complete"] if before is not None else after == 0
+    return Matter(
+        events, commits, lake.frame("destinations", manifest), lake.frame("subscriptions", manifest), spark.createDataFrame(rows, HOLDINGS), state,
+        [(row.first_number, row.last_number, row.reason) for row in gaps.collect()], complete,
+    )  # fmt: skip
+
+
+class _partitions:  # noqa: N801 - it reads as a statement
+    """As many partitions of shuffles as the events ask for, as long as it lasts."""
+
+    def __init__(self, lake: Lake, events: int) -> None:
+        self._conf = lake.spark.conf
+        self._wanted = min(max(events // SEGMENTS_A_TASK, PARTITIONS[0]), PARTITIONS[1])
+
+    def __enter__(self) -> None:
+        self._before = self._conf.get("spark.sql.shuffle.partitions")
+        self._conf.set("spark.sql.shuffle.partitions", str(max(self._wanted, int(self._before or 0))))
+
+    def __exit__(self, *_: object) -> None:
+        self._conf.set("spark.sql.shuffle.partitions", str(self._before))
+
+
+# -- results --------------------------------------------------------------------------------------------------------------------------
+def _concluded(
+    lake: Lake, run: Run, examination: Examination, matter: Matter, interval: tuple[int, int], before: dict[str, Any] | None, scope: Scope, began: float,
+    tell: Tell,
+) -> Report:  # fmt: skip
+    after, upto = interval
+    addresses = {row.destination: row.address for row in matter.destinations.select("destination", "address").collect()}
+    fates = [row.asDict() | {"address": addresses.get(row.destination)} for row in examination.tally.collect()]
+    wrong = with_evidence(examination, matter.events).collect()
+    total = examination.violations.agg(f.count("*").alias("rows"), f.sum("messages").alias("messages")).first()
+    assert total is not None
+    run.says("audit: what is discarded, roll-ups", violations=total.rows)
+    discards = _discards(run, examination, addresses)
+    counts = list(_rolled(rollups.rolled_up(matter.events, examination.verdict, after))) if scope.goes_on else []
+    state = _kept(lake, examination, before) if scope.goes_on else ""
+    ends = matter.commits.where(f.col("number") > after).agg(f.min("at").alias("low"), f.max("at").alias("high")).first()
+    assert ends is not None
+    bad = total.messages or 0
+    proven = sum(one["messages"] for one in fates if one["fate"] is not None)
+    unproven = max(sum(one["messages"] for one in fates if one["fate"] is None) - bad, 0)
+    with run.connection.transaction():
+        row = run.connection.execute(
+            "INSERT INTO surety.pipeline_audit (shard, run, from_number, to_number, from_at, to_at, since, destination, complete, proven, unproven, "
+            "violations, fates, discards, gaps, state, milliseconds) "
+            "VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s) RETURNING audit",
+            [
+                run.shard, run.number, after + 1, upto, _utc(ends.low), _utc(ends.high), scope.since, scope.destination, matter.complete, proven, unproven,
+                total.rows, json.dumps(fates), json.dumps(discards), json.dumps(matter.gaps), state, int((time.monotonic() - began) * 1000),
+            ],
+        ).fetchone()  # fmt: skip
+        assert row is not None
+        _write_violations(run.connection, row[0], wrong, addresses)
+        _add(run.connection, run.shard, counts)
+    report = Report(row[0], after, upto, proven, unproven, total.rows)
+    run.says("audited", audit=row[0], proven=proven, unproven=unproven, violations=total.rows)
+    tell(str(report))
+    return report
+
+
+def _utc(at: datetime | None) -> datetime | None:
+    """Spark gives instants without a zone, in that of the session, which is UTC, turned into that of the process."""
+    return at.astimezone(UTC) if at is not None else None
+
+
+def _kept(lake: Lake, examination: Examination, before: dict[str, Any] | None) -> str:
+    """Where the next audit finds it: beside that of the last one, which counts until this one is in the database."""
+    used = int(before["state"].rsplit("=", 1)[1]) if before is not None else 1
+    path = f"audit/slot={(used + 1) % _SLOTS}"
+    examination.state.coalesce(FILES).write.mode("overwrite").parquet(f"{lake.root}/{path}")
+    return path
+
+
+def _discards(run: Run, examination: Examination, addresses: dict[int, str]) -> list[dict[str, Any]]:
+    """What operators discarded, commit by commit, with who asked: the request that was answered at about that time for that destination."""
+    thrown = examination.verdict.where((f.col("fate") == audit.DISCARDED) & f.col("violation").isNull())
+    commits = thrown.groupBy("destination", "settled", "settled_at").agg(f.sum("messages").alias("messages"))
+    found = []
+    for row in commits.orderBy(f.desc("messages")).limit(DISCARDS_MAX).collect():
+        address = addresses.get(row.destination)
+        asked = run.connection.execute(
+            "SELECT requested_by, verb, request FROM surety.control_request WHERE shard = %s AND address = %s AND verb IN ('purge', 'destroy', 'operate') "
+            "AND created_at <= to_timestamp(%s / 1000.0) + interval '1 s' ORDER BY created_at DESC LIMIT 1",
+            [run.shard, address or "", row.settled_at],
+        ).fetchone()
+        by = dict(zip(("by", "verb", "request"), asked, strict=True)) if asked else {"by": None}
+        found.append({"destination": row.destination, "address": address, "number": row.settled, "at": row.settled_at, "messages": row.messages} | by)
+    return found
+
+
+def _write_violations(connection: psycopg.Connection[Any], number: int, wrong: Sequence[Any], addresses: dict[int, str]) -> None:
+    with connection.cursor() as cursor:
+        cursor.executemany(
+            "INSERT INTO surety.pipeline_violation (audit, kind, reason, destination, address, subscription, lane, first, last, messages, accepted, offered, "
+            "settled, outcome, evidence) VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s)",
+            [
+                (
+                    number, one.violation, one.reason, one.destination, addresses.get(one.destination), one.subscription, one.lane, one["first"], one["last"],
+                    one.messages, one.accepted, one.offered, one.settled, one.outcome, one.evidence or "[]",
+                )
+                for one in wrong
+            ],
+        )  # fmt: skip
+
+
+def _rolled(found: DataFrame) -> Iterator[tuple[Any, ...]]:
+    for row in found.withColumn("start", f.unix_seconds("start")).toLocalIterator():
+        yield row.grain, row.start, row.destination, row.subscription or 0, json.dumps(row.counts)
+
+
+def _add(connection: psycopg.Connection[Any], shard: int, counts: Sequence[tuple[Any, ...]]) -> None:
+    """To what earlier audits have found for the same time."""
+    with connection.cursor() as cursor:
+        cursor.executemany(
+            "INSERT INTO surety.pipeline_rollup AS r (shard, grain, start, destination, subscription, counts) VALUES (%s, %s, to_timestamp(%s), %s, %s, %s) "
+            "ON CONFLICT (shard, grain, start, destination, subscription) DO UPDATE SET counts = surety.add_counts(r.counts, excluded.counts)",
+            [(shard, *row) for row in counts],
+        )

@@ -1,0 +1,87 @@
+"""What happened, minute by minute, hour by hour, day by day: additive counts, so that what one run finds is added to what earlier ones did. Times are
+histograms of messages; percentiles are read from them."""
+
+from __future__ import annotations
+
+from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import functions as f
+
+from broker_core.engine.effects import Outcome
+from broker_core.engine.message import VOLATILE
+from broker_core.pipeline.schema import ACCEPTED, FAILED, OCTETS, OFFERED, SETTLED
+
+from .lives import stored
+
+GRAINS = ("minute", "hour", "day")
+STEPS = 4
+"""Buckets of a histogram between a time and twice that time: each is 19% wide, so that a percentile is right to a tenth."""
+LINKS_MAX = 20
+"""The busiest consumers of an hour in one subscription are told apart."""
+KEYS = ["destination", "subscription"]
+
+
+def bucket_of(milliseconds: Column) -> Column:
+    """Which bucket of a histogram a time belongs to; the middle of bucket n is 2^(n / STEPS) - 1 ms."""
+    return f.round(f.log2(f.greatest(milliseconds, f.lit(0)) + 1) * STEPS).cast("int")
+
+
+def rolled_up(events: DataFrame, verdict: DataFrame, after: int) -> DataFrame:
+    """(grain, start, destination, subscription, counts): `counts` is a map of names to numbers, of what happened after commit `after`. subscription null:
+    of the destination as a whole. Names: accepted, octets (the change of what is held), offered, delivered (the first time), failed, settled outcomes,
+    arrived and left (of a subscription), and histograms wait/n (accepted to first offered), held/n (last offered to acknowledged), life/n (accepted to
+    acknowledged), link/n (what a consumer was offered, in hours)."""
+    happened = _of_events(events.where(f.col("number") > after)).unionByName(_of_lives(verdict.where(f.col("violation").isNull()), after))
+    minutes = happened.where(f.col("name").isNotNull() & f.col("start").isNotNull()).groupBy("start", *KEYS, "name").agg(f.sum("count").alias("count"))
+    grains = f.explode(f.array(*[f.struct(f.lit(grain).alias("grain"), f.date_trunc(grain, "start").alias("start")) for grain in GRAINS]))
+    every = minutes.select(grains.alias("time"), *KEYS, "name", "count").select("time.*", *KEYS, "name", "count")
+    told = every.unionByName(_links(stored(events).where(f.col("number") > after)))
+    summed = told.groupBy("grain", "start", *KEYS, "name").agg(f.sum("count").alias("count"))
+    gathered = summed.groupBy("grain", "start", *KEYS).agg(f.map_from_entries(f.collect_list(f.struct("name", "count"))).alias("counts"))
+    return gathered.where(f.col("destination").isNotNull())
+
+
+def _of_events(events: DataFrame) -> DataFrame:
+    """(start, destination, subscription, name, count): what the ledger says by itself."""
+    kind = f.col("kind")
+    name = f.when(kind.isin(ACCEPTED, OCTETS, FAILED), kind).when(_left(), kind).when(kind == SETTLED, f.col("outcome"))
+    count = f.when(kind == OCTETS, f.col("octets")).when(kind == FAILED, f.lit(1)).otherwise(f.col("messages"))
+    told = events.where(f.col("lane").isNull() | (f.col("lane") < VOLATILE))
+    return told.select(f.date_trunc("minute", "at").alias("start"), *KEYS, name.alias("name"), count.cast("bigint").alias("count"))
+
+
+def _of_lives(proper: DataFrame, after: int) -> DataFrame:
+    """The same of what is known of each message: when, what, and if so."""
+    seen = (f.col("offers") > 0) & (f.col("offered") > after)
+    consumed = (f.col("outcome") == Outcome.ACCEPTED.name.lower()) & (f.col("settled") > after) & (f.col("accepted") > 0)
+    facts = [
+        ("accepted_at", f.lit("arrived"), f.col("accepted") > after),
+        ("settled_at", f.lit("left"), f.col("settled") > after),
+        ("offered_at", f.lit("delivered"), seen),
+        ("offered_at", _bucket("wait", "accepted_at", "offered_at"), seen & (f.col("accepted") > 0)),
+        ("settled_at", _bucket("held", "offered_last_at", "settled_at"), consumed),
+        ("settled_at", _bucket("life", "accepted_at", "settled_at"), consumed),
+    ]
+    told = f.array(*[f.struct(_minute(at).alias("start"), f.when(so, name).alias("name")) for at, name, so in facts])
+    return proper.select(*KEYS, f.col("messages").alias("count"), f.explode(told).alias("fact")).select("fact.start", *KEYS, "fact.name", "count")
+
+
+def _left() -> Column:
+    """For a consumer: what came back with a purge that was undone is told as offered to link 0."""
+    return (f.col("kind") == OFFERED) & (f.col("link") > 0)
+
+
+def _minute(milliseconds: str) -> Column:
+    return f.date_trunc("minute", f.timestamp_millis(f.col(milliseconds)))
+
+
+def _bucket(name: str, since: str, until: str) -> Column:
+    return f.concat(f.lit(f"{name}/"), bucket_of(f.col(until) - f.col(since)).cast("string"))
+
+
+def _links(kept: DataFrame) -> DataFrame:
+    """How evenly consumers were served."""
+    name = f.concat_ws("/", f.lit("link"), f.col("epoch").cast("string"), f.col("link").cast("string"))
+    hours = kept.where(_left()).groupBy(f.date_trunc("hour", "at").alias("start"), *KEYS, name.alias("name")).agg(f.sum("messages").alias("count"))
+    busiest = f.row_number().over(Window.partitionBy("start", *KEYS).orderBy(f.desc("count"), "name"))
+    chosen = hours.withColumn("place", busiest).where(f.col("place") <= LINKS_MAX).drop("place")
+    return chosen.withColumn("grain", f.lit("hour"))

@@ -1,0 +1,69 @@
+"""The audit as a job: from a broker's database by the lake to what operators read."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from pathlib import Path
+
+from pyspark.sql import SparkSession
+
+from broker_core.engine.effects import Outcome, SubscriptionDefined
+from broker_core.pipeline.auditing import WHOLE, Report, Scope, run_audit
+from broker_core.pipeline.holdings import holdings
+from broker_core.pipeline.ingest import ingest
+from broker_core.pipeline.lake import Lake
+from broker_core.pipeline.runs import Run
+from tests.pipeline.ledgers import AT, LedgerDatabase
+from tests.pipeline.told import quick
+
+QUEUE = 7
+
+
+def audited(spark: SparkSession, database: LedgerDatabase, folder: Path, scope: Scope = WHOLE) -> Report | None:
+    told: list[str] = []
+    with Run(database.url, "audit") as run:
+        lake = Lake(spark, folder)
+        held = holdings(database.url, 0)
+        ingest(lake, run, database.url, tell=told.append)
+        return run_audit(lake, run, held, tell=told.append, scope=scope)
+
+
+def stored(database: LedgerDatabase, *positions: int) -> None:
+    """Their rows, and no others."""
+    database.connection.execute("DELETE FROM surety.retained")
+    for position in positions:
+        database.connection.execute(
+            "INSERT INTO surety.retained (shard, segment, sequence, position, accepted_at, expiration, destination, size, priority, reliability, encoding, "
+            "headers) VALUES (0, 1, %s, %s, 0, 0, %s, 1, 4, 4, 0, '')",
+            [position, position, QUEUE],
+        )
+
+
+def test_what_is_new_is_proven_once_and_rolled_up_and_a_loss_is_told_with_its_evidence(spark: SparkSession, database: LedgerDatabase, tmp_path: Path) -> None:
+    folder = tmp_path / "lake"
+    database.queue(QUEUE, 3, "queue/orders")
+    database.commit(definitions=[SubscriptionDefined(3, QUEUE)])
+    database.commit(accepted=[(QUEUE, 4, 0, 9)])
+    database.commit(offered=[(3, 4, 0, 4, 77)])
+    database.commit(settled=[(3, 4, 0, 2, Outcome.ACCEPTED)])
+    stored(database, *range(10))
+    with quick(spark):
+        first = audited(spark, database, folder)
+        assert first is not None and (first.upto, first.proven, first.unproven, first.violations) == (4, 10, 0, 0)
+        assert audited(spark, database, folder) is None
+        database.commit(offered=[(3, 4, 3, 9, 78)])
+        database.commit(settled=[(3, 4, 3, 8, Outcome.ACCEPTED)])
+        stored(database)
+        second = audited(spark, database, folder)
+        assert second is not None and (second.after, second.upto, second.proven, second.violations) == (4, 6, 6, 1)
+        whole = audited(spark, database, folder, Scope(since=datetime.fromtimestamp(AT / 1000, UTC), destination=QUEUE))
+        assert whole is not None and (whole.after, whole.proven, whole.violations) == (0, 9, 1)
+    rows = database.connection.execute("SELECT kind, address, first, last, evidence FROM surety.pipeline_violation WHERE audit = %s", [second.audit]).fetchall()
+    ((kind, address, low, high, evidence),) = rows
+    assert (kind, address, low, high, [event["number"] for event in evidence]) == ("lost", "queue/orders", 9, 9, [5])
+    points = database.connection.execute(
+        "SELECT sum((counts ->> 'accepted')::int), sum((counts ->> 'offered')::int), sum((counts ->> 'delivered')::int), sum((counts ->> 'left')::int) "
+        "FROM surety.pipeline_rollup WHERE grain = 'day'"
+    ).fetchone()
+    assert points == (10, 12, 9, 9), "3 and 4 were delivered again; of 9, which is lost, nothing is counted but its delivery"
+    assert database.connection.execute("SELECT count(*) FROM surety.pipeline_run WHERE state <> 'done'").fetchone() == (0,)
