@@ -71,6 +71,7 @@ def database(migrated: str) -> Iterator[str]:
                         surety.node_status, surety.administered, surety.foreign_link, surety.alias, surety.policy, surety.prepared,
                         surety.prepared_item, surety.inbox,
                         surety.operation, surety.undo, surety.undo_range,
+                        surety.pipeline_run, surety.pipeline_audit, surety.pipeline_violation, surety.pipeline_rollup,
                         console_loginattempt, console_apitoken, console_idempotentcall, django_session RESTART IDENTITY;
                DELETE FROM surety.account WHERE name <> 'guest'; DELETE FROM auth_user_user_permissions;
                DELETE FROM console_operatorrole; DELETE FROM console_provideridentity; DELETE FROM console_taskrun; DELETE FROM console_grant;
