@@ -125,7 +125,7 @@ def test_node_and_health_say_what_is(operator, database):
     assert call(operator, "GET", "node").document["alive"] is False
     assert call(operator, "GET", "node").document["connections"] is None
     facts.well(database)
-    assert call(operator, "GET", "health").document == {"ready": True, "problems": []}
+    assert call(operator, "GET", "health").document == {"ready": True, "problems": [], "warnings": []}
     shown = call(operator, "GET", "node").document
     assert (shown["holder"], shown["listeners"]) == ("node-1", [{"name": "stomp", "up": True, "paused": False, "detail": ""}])
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import runpy
+import sys
 from typing import Any
 
 import pytest
@@ -26,6 +27,7 @@ def seen(peer: str, headers: list[tuple[bytes, bytes]], trusted: list[str], monk
     async def pages(scope: dict[str, Any], _receive: Any, _send: Any) -> None:
         found.update(scope)
 
+    monkeypatch.delitem(sys.modules, "console.asgi", raising=False)  # other tests may have had it
     monkeypatch.setattr("django.core.asgi.get_asgi_application", lambda: pages)
     with override_settings(TRUSTED_PROXIES=trusted):
         application = runpy.run_module("console.asgi")["application"]

@@ -47,7 +47,8 @@ def test_runners_side_by_side_apply_each_once(empty: str) -> None:
 
 
 def test_every_key_carries_the_shard(dsn: str) -> None:
-    """R18; but for accounts, rules of access, administered objects, links, the audit, the installation's name and the migrations themselves."""
+    """R18; but for accounts, rules of access, administered objects, links, the audit, what the pipeline did and found, the installation's name and the
+    migrations themselves."""
     with psycopg.connect(dsn) as connection:
         rows = connection.execute(
             """
@@ -58,6 +59,7 @@ def test_every_key_carries_the_shard(dsn: str) -> None:
             """
         ).fetchall()
     names = ("account", "access_rule", "administered", "foreign_link", "audit", "migration", "installation")
+    names += ("pipeline_run", "pipeline_audit", "pipeline_violation")
     global_tables = {f"surety.{name}" for name in names}
     assert {(table, index) for table, index, first in rows if table not in global_tables and first != "shard"} == set()
     assert len(rows) > 15

@@ -36,7 +36,7 @@ def cut(dsn: str) -> None:
 
 
 async def write(operators: OperatorTables) -> None:
-    await operators.write_status("node", 1, "active", 0.0, {}, {})
+    await operators.write_status("node", 1, "active", 0.0, {}, {}, {})
 
 
 def test_a_database_that_is_gone_is_a_lost_commit() -> None:
