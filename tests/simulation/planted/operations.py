@@ -33,9 +33,8 @@ def retried_are_dead_still(plant: Plant) -> None:
     right = performing._revived
 
     def revived(*given: Any) -> Any:
-        parcel = right(*given)
-        parcel.annotations = None
-        return parcel
+        expiration, _ = right(*given)
+        return expiration, None
 
     plant.put(performing, "_revived", revived)
 

@@ -75,9 +75,9 @@ def purged_messages_stay(plant: Plant) -> None:
     """A purge settles what waits in memory and leaves it there."""
     right = administration._purge_cursor
 
-    def purge(shard: Any, cursor: Any) -> int:
+    def purge(shard: Any, cursor: Any, *record: Any) -> int:
         ready = list(cursor.ready)
-        count = right(shard, cursor)
+        count = right(shard, cursor, *record)
         cursor.ready.extend(ready)
         return count
 
