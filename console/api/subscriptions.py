@@ -92,7 +92,7 @@ class OneSubscription(OfSubscription):
         return told(service.destroy(self.actor, self.found(number), force=self.flag("in_use")))
 
 
-class Purge(OfSubscription):
+class PurgeSubscription(OfSubscription):
     @says("Discard what a durable subscription holds, by an operation, which can be undone", Operation, status=201, asks=True, once=True)
     @idempotent
     def post(self, request: Request, number: str) -> Response:

@@ -81,7 +81,7 @@ urlpatterns = [
     path("subscriptions", subscriptions.Subscriptions.as_view()),
     path("subscriptions/stale", subscriptions.Stale.as_view()),
     re_path(rf"^subscriptions/(?P<number>{NUMBER})$", subscriptions.OneSubscription.as_view()),
-    re_path(rf"^subscriptions/(?P<number>{NUMBER})/purge$", subscriptions.Purge.as_view()),
+    re_path(rf"^subscriptions/(?P<number>{NUMBER})/purge$", subscriptions.PurgeSubscription.as_view()),
     path("branches", state.Branches.as_view()),
     re_path(rf"^branches/(?P<number>{NUMBER})$", state.OneBranch.as_view()),
     re_path(rf"^branches/(?P<number>{NUMBER})/(?P<verb>{'|'.join(VERBS)})$", state.EndBranch.as_view()),
