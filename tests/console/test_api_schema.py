@@ -42,3 +42,8 @@ def test_every_answer_of_a_call_is_in_the_document_with_its_media_type():
             problems = {status for status, answer in operation["responses"].items() if "application/problem+json" in answer.get("content", {})}
             assert {"400", "401", "403", "404", "429", "503"} <= problems, (path, method)
             assert operation["summary"]
+
+
+def test_each_call_has_an_id_of_its_own():
+    ids = [operation["operationId"] for methods in document()["paths"].values() for name, operation in methods.items() if name != "parameters"]
+    assert [each for each in ids if each[-1].isdigit()] == [], "two had the same, and one was numbered"
