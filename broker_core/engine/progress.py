@@ -67,14 +67,7 @@ class Progress:
             base = number * BLOCK
             low, high = max(first - base, 0), min(last - base, BLOCK - 1)
             after = before & ~(((1 << (high - low + 1)) - 1) << low)
-            if after == before:
-                continue
-            self.ahead -= before.bit_count() - after.bit_count()
-            self.dirty[number] = None
-            if after:
-                self.blocks[number] = after
-            else:
-                del self.blocks[number]
+            self._reduce(number, after)
 
     def _fill(self, first: int, last: int) -> None:
         """Settled so far because they lay below the floor."""
@@ -107,8 +100,11 @@ class Progress:
         self.dirty[number] = None
 
     def _clear_below(self, number: int, offset: int) -> None:
+        self._reduce(number, self.blocks[number] >> offset << offset)
+
+    def _reduce(self, number: int, after: int) -> None:
+        """The block has no bits but these of its own left."""
         before = self.blocks[number]
-        after = before >> offset << offset
         if after == before:
             return
         self.ahead -= before.bit_count() - after.bit_count()

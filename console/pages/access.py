@@ -16,7 +16,7 @@ from console.services import grants as grant_service
 from console.services.audit import look, require
 
 from .actor import actor_of
-from .asked import asked
+from .asked import asked, whole
 
 DIGITS_MAX = 9
 NAME_CHARACTERS_MAX = 300
@@ -118,4 +118,4 @@ def delete_grant(request: HttpRequest, number: str) -> HttpResponse:
 
 
 def _whole(text: str) -> int:
-    return int(text) if text.isascii() and text.isdigit() and len(text) <= DIGITS_MAX else 0
+    return whole(text, DIGITS_MAX)

@@ -18,7 +18,7 @@ from console.services import alerts as service
 from console.services.audit import look, require
 
 from .actor import actor_of
-from .asked import asked
+from .asked import asked, whole
 from .attribute_form import Attribute, AttributeForm
 
 DIGITS_MAX = 18
@@ -52,7 +52,7 @@ def history(request: HttpRequest) -> HttpResponse:
     wanted = asked(request, choices={"undelivered": ("", "1")}, texts=("alert",))
     look(actor_of(request), "alert history")
     after = wanted["after"]
-    before = int(after) if after.isascii() and after.isdigit() and len(after) <= DIGITS_MAX else 0
+    before = whole(after, DIGITS_MAX)
     found, following = alerts.events(before, alert=wanted["alert"], undelivered=bool(wanted["undelivered"]))
     rows = [(event, TONES.get(event.state, ""), DELIVERY_TONES.get(event.delivery, "")) for event in found]
     return render(request, "console/alert_history.html", {"asked": wanted, "rows": rows, "following": following})

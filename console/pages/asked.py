@@ -46,3 +46,8 @@ def asked(request: HttpRequest, sorts: Sequence[str] = (), choices: Mapping[str,
         given[name] = value if value in values else values[0]
     given["after"] = request.GET.get("after", "").replace("\x00", "")[:TEXT_CHARACTERS_MAX]
     return Asked(request.path, given, {name: values[0] for name, values in allowed.items()})
+
+
+def whole(text: str, digits_max: int, otherwise: int = 0) -> int:
+    """What is no whole number of so many digits counts as nothing said."""
+    return int(text) if text.isascii() and text.isdigit() and len(text) <= digits_max else otherwise

@@ -18,7 +18,7 @@ from console.selectors import destinations
 from console.services import connections as service
 
 from .actor import actor_of
-from .asked import asked
+from .asked import asked, whole
 from .telling import tell
 
 PAGE_ROWS = 100
@@ -130,4 +130,4 @@ def _instant(milliseconds: int | None) -> datetime | None:
 
 def _whole(text: str) -> int:
     """What is no number counts as nothing said."""
-    return int(text) if text.isascii() and text.isdigit() and len(text) <= DIGITS_MAX else 0
+    return whole(text, DIGITS_MAX)

@@ -16,7 +16,7 @@ from console.services.audit import require
 from console.services.definition_text import InvalidDefinitions
 
 from .actor import actor_of
-from .asked import asked
+from .asked import asked, whole
 
 DIGITS_MAX = 9
 TONES = {service.PLANNED: "info", service.DONE: "good", service.REFUSED: "bad", service.UNANSWERED: "warn", service.LEFT: "warn"}
@@ -52,15 +52,14 @@ def own_tokens(request: HttpRequest) -> HttpResponse:
     wanted, actor, context = asked(request, texts=()), actor_of(request), {}
     if request.method == "POST":
         try:
-            days = request.POST.get("days", "")
-            whole = int(days) if days.isascii() and days.isdigit() and len(days) <= DIGITS_MAX else 0
-            made = token_service.create(actor, request.POST.get("name", "").strip(), request.POST.get("scope", ""), whole)
+            days = whole(request.POST.get("days", ""), DIGITS_MAX)
+            made = token_service.create(actor, request.POST.get("name", "").strip(), request.POST.get("scope", ""), days)
         except token_service.InvalidToken as error:
             context = {"problem": str(error)}
         else:
             context = {"made": made.token}
     after = wanted["after"]
-    shown, following = tokens.of(actor.user, int(after) if after.isascii() and after.isdigit() and len(after) <= DIGITS_MAX else 0)
+    shown, following = tokens.of(actor.user, whole(after, DIGITS_MAX))
     context |= {"asked": wanted, "tokens": shown, "following": following, "days": token_service.DAYS, "days_max": token_service.DAYS_MAX}
     response = render(request, "console/tokens.html", context, status=400 if "problem" in context else 200)
     response.headers["Cache-Control"] = "no-store"  # a token is shown once

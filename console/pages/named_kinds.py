@@ -56,8 +56,6 @@ class Kind:
     """What deleting one means."""
     variants: tuple[str, ...] = ("",)
     variant_of: Callable[[Any], str] = lambda it: ""
-    of_node: bool = True
-    """The node answers."""
 
     def key(self, it: Any) -> str:
         return str(getattr(it, {"policies": "pattern", "aliases": "address"}.get(self.plural, "name")))
@@ -154,13 +152,13 @@ KINDS = {
         Kind(
             "objects", "administered object", "Administered objects", "Connection factories and destinations that clients look up by name.", "Name",
             names.OBJECTS, _object_attributes, lambda it: {**it.attributes, "read_only": it.read_only}, _create_object, _update_object, objects.delete,
-            "Who has looked it up keeps it; nobody finds it any more.", administered.KINDS, lambda it: str(it.kind), of_node=False,
+            "Who has looked it up keeps it; nobody finds it any more.", administered.KINDS, lambda it: str(it.kind),
         ),
         Kind(
             "links", "link", "Links to other brokers", "Queues are forwarded over them, and messages taken from there.", "Name",
             names.LINKS, _link_attributes, _as_lines, lambda actor, name, _, said: foreign.create(actor, name, _from_lines(said)),
             lambda actor, it, said: foreign.update(actor, it.name, _from_lines(said)), foreign.delete,
-            "What is forwarded over it waits until there is one of this name again.", of_node=False,
+            "What is forwarded over it waits until there is one of this name again.",
         ),
     )
 }  # fmt: skip

@@ -18,6 +18,7 @@ from console.services.audit import Actor, look, require
 from console.services.requests import Outcome
 
 from .actor import actor_of
+from .asked import whole
 from .telling import tell
 
 DRAIN_SECONDS = 60
@@ -82,7 +83,7 @@ def do(request: HttpRequest, verb: str) -> HttpResponse:
     name = asked.get("name", "").replace("\x00", "")[:NAME_CHARACTERS_MAX]
     require(actor, MANAGE_NODE, verb, name, reads=request.method != "POST")
     text = request.POST.get("seconds", "")
-    seconds = int(text) if text.isascii() and text.isdigit() and len(text) <= DIGITS_MAX else DRAIN_SECONDS
+    seconds = whole(text, DIGITS_MAX, DRAIN_SECONDS)
     context = {
         "title": f"{it.title}: {name}" if name else it.title, "sentence": it.sentence, "words": it.words, "danger": it.typed, "hidden": [("name", name)],
         "back": reverse("nodes"), "typed": name if it.typed else "", "seconds": seconds if verb == "drain" else None,

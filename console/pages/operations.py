@@ -14,7 +14,7 @@ from console.selectors.operations import Operation
 from console.services import operations as service
 
 from .actor import actor_of
-from .asked import asked
+from .asked import asked, whole
 from .item_results import item_results
 from .telling import tell
 
@@ -33,7 +33,7 @@ class Row:
 def listing(request: HttpRequest) -> HttpResponse:
     wanted, actor = asked(request, choices={"open": ("", "1")}, texts=()), actor_of(request)
     after = wanted["after"]
-    before = int(after) if after.isascii() and after.isdigit() and len(after) <= DIGITS_MAX else 0
+    before = whole(after, DIGITS_MAX)
     found, following = operations.page(before, open_only=bool(wanted["open"]), within=sight(actor))
     rows = [Row(it, TONES[it.state], it.ended_at is None and may(actor, service.RIGHTS[it.verb], it.address)) for it in found]
     return render(request, "console/operations.html", {"asked": wanted, "rows": rows, "following": following})

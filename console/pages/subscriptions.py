@@ -19,7 +19,7 @@ from console.services import subscriptions as service
 from console.services.audit import Actor
 
 from .actor import actor_of
-from .asked import asked
+from .asked import asked, whole
 from .telling import tell
 
 DAY = 86_400
@@ -45,7 +45,7 @@ def listing(request: HttpRequest) -> HttpResponse:
     """Of the topics that one may see; `idle`: unused for so many days."""
     wanted, actor = asked(request, choices={"idle": [days for days, _ in IDLE]}, texts=()), actor_of(request)
     after = wanted["after"]
-    number = int(after) if after.isascii() and after.isdigit() and len(after) <= DIGITS_MAX else 0
+    number = whole(after, DIGITS_MAX)
     found, following = subscriptions.page(number, idle_seconds=int(wanted["idle"] or 0) * DAY, within=sight(actor))
     context = {"asked": wanted, "rows": _rows(actor, found), "following": following, "idle": IDLE, "may_create": sight(actor, MANAGE) != NOTHING}
     return render(request, "console/subscriptions.html", context)

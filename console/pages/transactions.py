@@ -17,7 +17,7 @@ from console.services.audit import look
 
 from . import xids
 from .actor import actor_of
-from .asked import asked
+from .asked import asked, whole
 from .telling import tell
 
 ITEMS, DIGITS_MAX = 100, 18
@@ -28,7 +28,7 @@ HISTORY = 50
 
 
 def _number(text: str) -> int:
-    return int(text) if text.isascii() and text.isdigit() and len(text) <= DIGITS_MAX else 0
+    return whole(text, DIGITS_MAX)
 
 
 @require_safe

@@ -17,7 +17,7 @@ from console.services import undo as service
 from console.services.operations import RIGHTS
 
 from .actor import actor_of
-from .asked import asked
+from .asked import asked, whole
 from .telling import tell
 
 DIGITS_MAX = 18
@@ -38,7 +38,7 @@ def listing(request: HttpRequest) -> HttpResponse:
     """Those that can be undone, or what became of all of the last month."""
     wanted, actor = asked(request, choices={"all": ("", "1")}, texts=()), actor_of(request)
     after = wanted["after"]
-    before = int(after) if after.isascii() and after.isdigit() and len(after) <= DIGITS_MAX else 0
+    before = whole(after, DIGITS_MAX)
     found, following = undo.page(before, open_only=not wanted["all"], within=sight(actor))
     now = timezone.now()
     rows = [Row(it, _left(it, now), it.ended_how, not it.ended_how and may(actor, RIGHTS[it.verb], it.address)) for it in found]
