@@ -108,11 +108,12 @@ class BrowseReader(DataSourceReader):
         with closing(factory.create_connection()) as connection, connection.create_session() as session:
             connection.start()
             shown = iter(session.create_browser(Queue(looking.queue), looking.selector))
-            while rows := [_row(message) for message in islice(shown, ROWS)]:
+            while rows := [row_of(message) for message in islice(shown, ROWS)]:
                 yield frame.of_rows(rows)
 
 
-def _row(message: Message) -> tuple[object, ...]:
+def row_of(message: Message) -> tuple[object, ...]:
+    """In the order of BROWSED."""
     body = message.body
     text = body if isinstance(body, str) else None
     reply_to = message.jms_reply_to

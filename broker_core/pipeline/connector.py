@@ -15,6 +15,10 @@ correlation_id, type and priority go to the broker, too.
 
 Options: `broker` (as the client's address list), `username`, `password`, `destination`, `write` (a name: the same write again sends what is missing),
 `transaction` (messages of one). Rows: sink.COLUMNS.
+
+    session.readStream.format("surety").option("stream", "queue/orders").load()
+
+Options: `stream` (queue/NAME), `selector`, `rows` (of one batch), `failOnDataLoss`, `broker`, `username`, `password`. `writeStream` has those of a write.
 """
 
 from __future__ import annotations
@@ -25,8 +29,8 @@ from typing import Any
 
 import pyarrow as pa
 from pyspark.sql.datasource import (
-    DataSource, DataSourceReader, DataSourceWriter, EqualTo, Filter, GreaterThan, GreaterThanOrEqual, In, InputPartition, LessThan,
-    LessThanOrEqual,
+    DataSource, DataSourceReader, DataSourceStreamReader, DataSourceStreamWriter, DataSourceWriter, EqualTo, Filter, GreaterThan, GreaterThanOrEqual, In,
+    InputPartition, LessThan, LessThanOrEqual,
 )  # fmt: skip
 from pyspark.sql.types import StructType
 
@@ -36,6 +40,7 @@ from . import schema, sink, tables
 from .browsing import BROWSED, BrowseReader, Looking
 from .database import snapshot
 from .ledger import Interval, commits_of, events_of, intervals
+from .streaming import BATCH_ROWS, BATCH_ROWS_MAX, Streamed, StreamReader, StreamWriter
 
 NAME = "surety"
 
@@ -109,7 +114,7 @@ class Surety(DataSource):
         return Wanted(url, table, shard, after, _number(self.options, "upto", None))
 
     def schema(self) -> StructType:
-        if "browse" in self.options:
+        if "browse" in self.options or "stream" in self.options:
             return BROWSED
         return schema.TABLES[self.wanted().table]
 
@@ -119,13 +124,34 @@ class Surety(DataSource):
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
         if overwrite:
             raise InvalidOption("mode overwrite: messages that were sent are not taken back; say mode append")
-        return sink.Writer(self.target(schema))
+        return sink.Writer(self.target(schema, sink.unnamed()))
 
-    def looking(self) -> Looking:
+    def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802 -- Spark's name
+        return StreamReader(self.streamed())
+
+    def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:  # noqa: N802
+        if overwrite:
+            raise InvalidOption("output mode complete: messages that were sent are not taken back; say append or update")
+        return StreamWriter(self.target(schema, ""))
+
+    def streamed(self) -> Streamed:
         """Raises InvalidOption."""
-        name = self.options["browse"].removeprefix("/").removeprefix("queue/")
-        if not is_valid(f"queue/{name}"):
-            raise InvalidOption(f"option browse is {self.options['browse']!r}, not queue/NAME")
+        if "stream" not in self.options:
+            raise InvalidOption("option stream is missing: queue/NAME")
+        rows = _number(self.options, "rows", BATCH_ROWS)
+        if rows is None or not 0 < rows <= BATCH_ROWS_MAX:
+            raise InvalidOption(f"option rows is {rows}: a batch has 1 to {BATCH_ROWS_MAX}")
+        loses = self.options.get("failOnDataLoss", "true").lower()
+        if loses not in ("true", "false"):
+            raise InvalidOption(f"option failOnDataLoss is {loses!r}, neither true nor false")
+        return Streamed(self.looking("stream"), rows, loses == "true")
+
+    def looking(self, option: str = "browse") -> Looking:
+        """Raises InvalidOption."""
+        given = self.options[option].removeprefix("/")
+        name = given.removeprefix("queue/")
+        if given.startswith("topic/") or not is_valid(f"queue/{name}"):
+            raise InvalidOption(f"option {option} is {self.options[option]!r}, not queue/NAME")
         return Looking(*self.broker(), name, self.options.get("selector", ""))
 
     def broker(self) -> tuple[str, str, str]:
@@ -133,8 +159,8 @@ class Surety(DataSource):
         given = self.options
         return given.get("broker", "stomp://localhost:61613"), given.get("username", "guest"), given.get("password", "guest")
 
-    def target(self, rows: StructType) -> sink.Target:
-        """Raises InvalidOption, InvalidRows."""
+    def target(self, rows: StructType, unnamed: str) -> sink.Target:
+        """`unnamed`: the name of a write that has none. Raises InvalidOption, InvalidRows."""
         sink.check(rows)
         destination = self.options.get("destination", "").lstrip("/")
         if not is_valid(destination) or is_temporary(destination) or is_reserved(destination):
@@ -142,7 +168,7 @@ class Surety(DataSource):
         size = _number(self.options, "transaction", sink.TRANSACTION_ROWS)
         if not size:
             raise InvalidOption("option transaction is 0: it is how many messages are sent together")
-        return sink.Target(*self.broker(), destination, self.options.get("write") or sink.unnamed(), size)
+        return sink.Target(*self.broker(), destination, self.options.get("write") or unnamed, size)
 
 
 @dataclass(slots=True)

@@ -7,9 +7,10 @@ from pyspark.sql.datasource import EqualTo, Filter, GreaterThanOrEqual, In, Less
 from pyspark.sql.types import DataType, IntegerType, MapType, StringType, StructField, StructType
 
 from broker_core.engine.selector import compile_selector
-from broker_core.pipeline.browsing import BrowseReader, Looking, selector_of
+from broker_core.pipeline.browsing import BROWSED, BrowseReader, Looking, selector_of
 from broker_core.pipeline.connector import InvalidOption, Surety
 from broker_core.pipeline.sink import InvalidRows, Writer, check
+from broker_core.pipeline.streaming import names, shortened
 
 TEXT, WHOLE, MAP = StringType(), IntegerType(), MapType(StringType(), StringType())
 
@@ -78,3 +79,24 @@ def test_what_was_sent_is_not_overwritten() -> None:
     assert isinstance(told.writer(rows(body=TEXT, properties=MAP), overwrite=False), Writer)
     with pytest.raises(InvalidOption, match="not taken back"):
         told.writer(rows(body=TEXT), overwrite=True)
+
+
+def test_offsets_name_neighbours_by_their_ends() -> None:
+    known = ["ID:a-7", "ID:a-8", "ID:a-9", "ID:b-10", "order 5", "order 05", "x", "ID:a-1"]
+    told = shortened(known)
+    assert told == [["ID:a-", 7, 9], ["ID:b-", 10, 10], ["order ", 5, 5], "order 05", "x", ["ID:a-", 1, 1]]
+    assert list(names(told)) == known
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        ({}, "option stream is missing"),
+        ({"stream": "topic/a"}, "option stream is 'topic/a'"),
+        ({"stream": "queue/a", "rows": "0"}, "a batch has 1 to 10000"),
+        ({"stream": "queue/a", "failOnDataLoss": "maybe"}, "neither true nor false"),
+    ],
+)
+def test_a_stream_that_cannot_be_read_is_refused(options: dict[str, str], sentence: str) -> None:
+    with pytest.raises(InvalidOption, match=sentence):
+        Surety(options).streamReader(BROWSED)
