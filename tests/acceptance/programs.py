@@ -33,8 +33,7 @@ def kill_in_the_middle(command: Sequence[str], mortal: Service, folder: Path) ->
             while "in the middle" not in (line := application.stdout.readline()):
                 assert line, f"it ended before: {before}"
                 before += line
-            mortal.kill("node")
-            mortal.await_ready()
+            mortal.kill_and_await_another("node")
             return application.communicate("\n", timeout=SECONDS_MAX)[0]
         finally:
             application.kill()

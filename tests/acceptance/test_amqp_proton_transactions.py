@@ -62,11 +62,10 @@ def test_a_transaction_whose_node_is_killed_never_was_and_is_done_again(mortal: 
     transaction = Within(lost)
     assert transaction.receive(lost.create_receiver("killed.from", credit=1)).body == "a"
     transaction.send(lost.create_sender("killed.to"), Message(body="never", durable=True))
-    mortal.kill("node")
+    mortal.kill_and_await_another("node")
     transaction.transaction.commit()
     with pytest.raises(ConnectionException):
         lost.wait(lambda: transaction.said == "committed")
-    mortal.await_ready()
     with connected(mortal) as connection:
         transaction = Within(connection)
         again = transaction.receive(connection.create_receiver("killed.from", credit=5))

@@ -14,6 +14,8 @@ from tests.acceptance.healthy import HealthyTraffic
 from tests.support.clients import Connection
 from tests.support.service import NotServing, Service, await_true
 
+pytestmark = pytest.mark.alone
+
 STANDSTILL_SECONDS_MAX = 2.0
 """No round of healthy traffic may take longer while somebody reads the tables."""
 HELD_SECONDS = 6

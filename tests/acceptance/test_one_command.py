@@ -9,10 +9,13 @@ import subprocess
 import sys
 import time
 
+import pytest
 
 from tests.acceptance.reading import read_all
 from tests.support.clients import Connection, ConnectionLost, reconnect
-from tests.support.service import REPOSITORY, STOP_SECONDS_MAX, Service, await_true, is_running
+from tests.support.service import REPOSITORY, STOP_SECONDS_MAX, Service, is_running
+
+pytestmark = pytest.mark.alone
 
 ROLES = ("postgres", "node", "worker", "beat", "web")
 
@@ -43,9 +46,7 @@ def test_a_second_run_in_the_same_home_is_refused_in_a_sentence(service: Service
 
 def test_what_dies_is_restarted_and_the_service_is_ready_only_when_it_serves(mortal: Service) -> None:
     for role in reversed(ROLES):
-        before = mortal.kill(role)
-        await_true(lambda role=role, before=before: mortal.pid(role) not in (None, before), 60, f"{role} is not restarted")
-        mortal.await_ready()
+        mortal.kill_and_await_another(role)
         with Connection(mortal.stomp_port) as connection:
             connection.confirmed("SEND", {"destination": f"/queue/after.{role}", "persistent": "true"}, b"x")
 

@@ -14,6 +14,8 @@ from tests.acceptance.reading import read_all
 from tests.support.clients import Connection, ConnectionLost, encode, reconnect
 from tests.support.service import Service, await_true
 
+pytestmark = pytest.mark.alone
+
 MIB = 1 << 20
 DISK_OCTETS = 2_048 * MIB
 LOW_OCTETS = 100 * MIB

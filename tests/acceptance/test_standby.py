@@ -17,6 +17,8 @@ from tests.acceptance.reading import read_all
 from tests.support.clients import Connection, ConnectionLost, ErrorReceived, reconnect
 from tests.support.service import Service, await_true
 
+pytestmark = pytest.mark.alone
+
 TAKEOVER_SECONDS_MAX = 5.0
 STARTED_SECONDS_MAX = 60
 STALE_SECONDS_MAX = 10

@@ -4,6 +4,8 @@ import pytest
 
 from tests.acceptance import torture
 
+pytestmark = pytest.mark.alone
+
 SEED = 20260101
 
 

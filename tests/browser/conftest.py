@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from pathlib import Path
 
 import pytest
 from playwright.sync_api import Browser, sync_playwright
@@ -11,18 +10,11 @@ from playwright.sync_api import Browser, sync_playwright
 from tests.browser.watched import EXECUTABLE, Console, Watched, missing
 from tests.support.service import Service
 
-HERE = Path(__file__).parent
 
 
-@pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    for item in items:
-        if HERE in item.path.parents:
-            item.add_marker("whole")
-
-
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
+    """Not for the whole session: while it is there it has an event loop running, beside which no other test may have one."""
     if problem := missing():
         pytest.skip(problem)
     with sync_playwright() as playwright:
@@ -31,7 +23,7 @@ def browser() -> Iterator[Browser]:
         browser.close()
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def consoles(browser: Browser, service: Service) -> Console:
     return Console(browser, service)
 

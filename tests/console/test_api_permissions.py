@@ -101,7 +101,7 @@ def things(database):
     """One of everything that the calls name."""
     facts.destination(database, 1, "queue/orders", depth=0)
     facts.one_of_each(database)
-    with override_settings(CONTROL_WAIT_SECONDS=0):
+    with override_settings(CONTROL_WAIT_SECONDS=0, LOOK_WAIT_SECONDS=0):
         yield database
 
 

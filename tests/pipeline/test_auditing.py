@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from pathlib import Path
 
+import pytest
 from pyspark.sql import SparkSession
 
 from broker_core.engine.effects import Outcome, SubscriptionDefined
@@ -39,28 +40,57 @@ def stored(database: LedgerDatabase, *positions: int) -> None:
         )
 
 
-def test_what_is_new_is_proven_once_and_rolled_up_and_a_loss_is_told_with_its_evidence(spark: SparkSession, database: LedgerDatabase, tmp_path: Path) -> None:
-    folder = tmp_path / "lake"
+def an_order_is_lost(database: LedgerDatabase) -> None:
+    """Of ten messages one is offered and then nowhere."""
+    database.commit(offered=[(3, 4, 3, 9, 78)])
+    database.commit(settled=[(3, 4, 3, 8, Outcome.ACCEPTED)])
+    stored(database)
+
+
+def loss_of(database: LedgerDatabase, audit: int) -> tuple[str, str, int, int, list[int]]:
+    rows = database.connection.execute("SELECT kind, address, first, last, evidence FROM surety.pipeline_violation WHERE audit = %s", [audit]).fetchall()
+    ((kind, address, low, high, evidence),) = rows
+    return kind, address, low, high, [event["number"] for event in evidence]
+
+
+@pytest.fixture
+def orders(database: LedgerDatabase) -> LedgerDatabase:
+    """Ten were accepted, three of them consumed, two more are with the consumer."""
     database.queue(QUEUE, 3, "queue/orders")
     database.commit(definitions=[SubscriptionDefined(3, QUEUE)])
     database.commit(accepted=[(QUEUE, 4, 0, 9)])
     database.commit(offered=[(3, 4, 0, 4, 77)])
     database.commit(settled=[(3, 4, 0, 2, Outcome.ACCEPTED)])
     stored(database, *range(10))
+    return database
+
+
+def test_a_loss_is_told_with_its_evidence_and_what_happened_is_rolled_up(spark: SparkSession, orders: LedgerDatabase, tmp_path: Path) -> None:
+    an_order_is_lost(orders)
     with quick(spark):
-        first = audited(spark, database, folder)
+        report = audited(spark, orders, tmp_path / "lake")
+        assert report is not None and (report.after, report.upto, report.proven, report.violations) == (0, 6, 9, 1)
+        assert audited(spark, orders, tmp_path / "lake") is None, "nothing is new"
+    assert loss_of(orders, report.audit) == ("lost", "queue/orders", 9, 9, [2, 5])
+    _are_rolled_up(orders)
+
+
+@pytest.mark.slow
+def test_what_is_new_is_proven_once_and_all_of_it_again_when_asked_for(spark: SparkSession, orders: LedgerDatabase, tmp_path: Path) -> None:
+    folder = tmp_path / "lake"
+    with quick(spark):
+        first = audited(spark, orders, folder)
         assert first is not None and (first.upto, first.proven, first.unproven, first.violations) == (4, 10, 0, 0)
-        assert audited(spark, database, folder) is None
-        database.commit(offered=[(3, 4, 3, 9, 78)])
-        database.commit(settled=[(3, 4, 3, 8, Outcome.ACCEPTED)])
-        stored(database)
-        second = audited(spark, database, folder)
+        an_order_is_lost(orders)
+        second = audited(spark, orders, folder)
         assert second is not None and (second.after, second.upto, second.proven, second.violations) == (4, 6, 6, 1)
-        whole = audited(spark, database, folder, Scope(since=datetime.fromtimestamp(AT / 1000, UTC), destination=QUEUE))
+        whole = audited(spark, orders, folder, Scope(since=datetime.fromtimestamp(AT / 1000, UTC), destination=QUEUE))
         assert whole is not None and (whole.after, whole.proven, whole.violations) == (0, 9, 1)
-    rows = database.connection.execute("SELECT kind, address, first, last, evidence FROM surety.pipeline_violation WHERE audit = %s", [second.audit]).fetchall()
-    ((kind, address, low, high, evidence),) = rows
-    assert (kind, address, low, high, [event["number"] for event in evidence]) == ("lost", "queue/orders", 9, 9, [5])
+    assert loss_of(orders, second.audit) == ("lost", "queue/orders", 9, 9, [5])
+    _are_rolled_up(orders)
+
+
+def _are_rolled_up(database: LedgerDatabase) -> None:
     points = database.connection.execute(
         "SELECT sum((counts ->> 'accepted')::int) FILTER (WHERE subscription = 0), "
         "sum((counts ->> 'offered')::int), sum((counts ->> 'delivered')::int), sum((counts ->> 'left')::int) "

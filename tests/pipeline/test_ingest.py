@@ -135,6 +135,7 @@ def test_what_the_size_cap_dropped_and_what_is_missing_are_gaps(rig: Rig) -> Non
     assert rig.lake.frame("gaps").where(f.col("reason").contains("size cap")).select("first_number").collect() == [(21,)]
 
 
+@pytest.mark.slow
 def test_small_files_are_joined_and_keep_every_row(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(compaction, "FILES_OF_TODAY", 3)
     for _ in range(3):

@@ -201,6 +201,12 @@ class Service:
     def kill(self, role: str) -> int:
         return self.signal(role, signal.SIGKILL)
 
+    def kill_and_await_another(self, role: str) -> None:
+        """What readiness says just after a kill may still be of the one that was killed."""
+        before = self.kill(role)
+        await_true(lambda: self.pid(role) not in (None, before), READY_SECONDS_MAX, f"{role} is not started again")
+        self.await_ready()
+
     # -- health ---------------------------------------------------------------------------------------------------------------------
     def get(self, path: str, timeout: float = 5) -> tuple[int, str]:
         """Status and body of a GET; status 0 when nobody answers."""
