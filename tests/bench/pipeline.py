@@ -2,10 +2,12 @@
 
     python -m tests.bench pipeline                              2,000,000 and 20,000,000 events, on one processor and on two
     python -m tests.bench pipeline --events 2000000 --masters local[2]
+    python -m tests.bench pipeline --write                      and put the figures into docs/benchmarks.md
 
 A broker under load (queues shared by consumers, single and cumulative acknowledgements, transactions, a topic with durable subscribers) writes a ledger. It is
 multiplied: copy after copy of the same commits, with destinations, subscriptions and instants of its own, so that each copy is as true as the first and has
-its statistics. Then a run of `manage.py pipeline run` is measured as a process: wall time, and processor seconds of Spark, its workers and PostgreSQL.
+its statistics. Then `manage.py pipeline audit` is measured as a process, which brings the ledger into the lake, examines it and rolls it up: wall time, and
+processor seconds of Spark, its workers and PostgreSQL. Every message must be proven, and there must be no violation.
 """
 
 from __future__ import annotations
@@ -19,6 +21,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -28,9 +31,13 @@ from psycopg.conninfo import conninfo_to_dict
 
 from broker_core.store.ledger import RANGES, ROWS_MAX, SCALARS, create_table
 from broker_core.store.migrate import migrate
+from tests.bench import report
+from tests.bench.run import Row
 from tests.support.postgres import Server
 from tests.support.service import Service
 
+EVENTS_ASKED, SECONDS_MUST = 20_000_000, 600
+GAIN_MUST, EACH_MUST = 1.6, 1.1
 REPOSITORY = Path(__file__).resolve().parents[2]
 LOADS = (
     "--dest /queue/bench.shared --queues 50 --n {n} --ackevery 1 --producers 2 --consumers 4",
@@ -43,38 +50,99 @@ SHIFTED = ("destination", "subscription", "to")
 _SHIFT = "CREATE FUNCTION pg_temp.shifted(a int4[], d int4) RETURNS int4[] LANGUAGE sql IMMUTABLE AS 'SELECT array_agg(x + d) FROM unnest(a) AS x'"
 
 
+@dataclass(slots=True)
+class Measured:
+    """Of one run."""
+
+    events: int
+    commits: int
+    master: str
+    seconds: float
+    audit_seconds: float
+    """Of these, for the audit and the roll-ups."""
+    of_spark: float
+    """Processor seconds."""
+    of_postgres: float
+    proven: int
+
+    def __str__(self) -> str:
+        took = f"{self.seconds:.0f} | {self.seconds - self.audit_seconds:.0f} | {self.audit_seconds:.0f} | {self.events / self.seconds:,.0f}"
+        return f"| {self.events:,} | {self.commits:,} | {self.master} | {took} | {self.of_spark:.0f} | {self.of_postgres:.0f} | {self.proven:,} |"
+
+
+HEAD = """\
+| events | commits | Spark | seconds | of these to the lake | audit and roll-ups | events/s | processor seconds of Spark | of PostgreSQL | fates proven |
+|---|---|---|---|---|---|---|---|---|---|"""
+
+
 def main(arguments: list[str]) -> int:
     parser = argparse.ArgumentParser("python -m tests.bench pipeline", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--events", type=int, nargs="+", default=[2_000_000, 20_000_000])
     parser.add_argument("--masters", nargs="+", default=["local[1]", "local[2]"])
     parser.add_argument("--messages", type=int, default=20_000, help="of each of the loads that make the ledger")
     parser.add_argument("--memory-mib", type=int, default=2048)
+    parser.add_argument("--write", action="store_true", help="put the figures into docs/benchmarks.md")
     chosen = parser.parse_args(arguments)
     server = Server(shared_buffers="256MB", max_wal_size="4GB")
     server.start()
     try:
-        _measure(server, chosen)
+        rows = rows_of(list(_measured(server, chosen)))
     finally:
         server.stop()
-    return 0
+    print("", *report.HEAD, *report.lines(rows), sep="\n")
+    if chosen.write:
+        report.write(rows)
+    return int(any(row.kept is False for row in rows))
 
 
-def _measure(server: Server, chosen: argparse.Namespace) -> None:
+def _measured(server: Server, chosen: argparse.Namespace) -> Iterator[Measured]:
     seed = server.dsn(server.create_database())
     migrate(seed)
     commits, ranges = record(seed, chosen.messages)
-    print(f"the broker's ledger: {ranges} events in {commits} commits\n", flush=True)
-    print("| events | commits | Spark | seconds | events/s | processor seconds of Spark | of PostgreSQL |\n|---|---|---|---|---|---|---|", flush=True)
+    print(f"the broker's ledger: {ranges} events in {commits} commits\n\n{HEAD}", flush=True)
     for events in chosen.events:
-        dsn = server.dsn(server.create_database())
+        name = server.create_database()
+        dsn = server.dsn(name)
         migrate(dsn)
         made = multiply(seed, dsn, -(-events // ranges))
         for master in chosen.masters:
             with psycopg.connect(dsn, autocommit=True) as connection:
-                connection.execute("TRUNCATE surety.ledger_reader, surety.pipeline_run")
-            seconds, of_spark, of_postgres = ingest(server, dsn, master, chosen.memory_mib)
-            counts = f"{made * ranges:,} | {made * commits:,} | {master} | {seconds:.0f} | {made * ranges / seconds:,.0f}"
-            print(f"| {counts} | {of_spark:.0f} | {of_postgres:.0f} |", flush=True)
+                connection.execute("TRUNCATE surety.ledger_reader, surety.pipeline_run, surety.pipeline_audit, surety.pipeline_rollup CASCADE")
+            seconds, of_spark, of_postgres = run(server, dsn, master, chosen.memory_mib)
+            with psycopg.connect(dsn) as connection:
+                row = connection.execute("SELECT milliseconds / 1000.0, proven, violations, unproven FROM surety.pipeline_audit").fetchone()
+            if row is None or row[2:] != (0, 0):
+                raise RuntimeError(f"the audit found what is not there: {row}")
+            measured = Measured(made * ranges, made * commits, master, seconds, float(row[0]), of_spark, of_postgres, row[1])
+            print(measured, flush=True)
+            yield measured
+        server.drop_database(name)
+
+
+def rows_of(found: list[Measured]) -> list[Row]:
+    """What the figures must be, as far as these runs tell."""
+    rows, by = [], {(one.events, one.master): one for one in found}
+    for one in found:
+        title = f"pipeline: {one.events / 1e6:,.3g} million events of the ledger to the lake, audited, rolled up, {one.master}"
+        asked = one.events >= EVENTS_ASKED and one.master == "local[2]"
+        notes = [
+            f"{one.seconds - one.audit_seconds:.0f} s to the lake, {one.audit_seconds:.0f} s audit and roll-ups; {one.events / one.seconds:,.0f} events/s",
+            f"processor {one.of_spark:.0f} s of Spark, {one.of_postgres:.0f} s of PostgreSQL; {one.proven:,} fates proven",
+        ]
+        rows.append(Row(title, "s", [one.seconds], f"< {SECONDS_MUST} s" if asked else "-", one.seconds < SECONDS_MUST if asked else None, notes=notes))
+    for one in found:
+        other = by.get((one.events, "local[1]"))
+        if one.master == "local[2]" and other is not None:
+            gain = other.seconds / one.seconds
+            rows.append(Row(f"the same of {one.events / 1e6:,.3g} million, local[1] to local[2]", "x", [gain], f">= {GAIN_MUST}", gain >= GAIN_MUST, decimals=2))
+    for master in sorted({one.master for one in found}):
+        ordered = sorted((one for one in found if one.master == master), key=lambda one: one.events)
+        few, many = ordered[0], ordered[-1]
+        if many.events > few.events:
+            each = (many.seconds / many.events) / (few.seconds / few.events)
+            title = f"the time of an event among {many.events / 1e6:,.3g} million to that among {few.events / 1e6:,.3g} million, {master}"
+            rows.append(Row(title, "x", [each], f"<= {EACH_MUST}", each <= EACH_MUST, decimals=2))
+    return rows
 
 
 # -- the ledger -------------------------------------------------------------------------------------------------------------------------
@@ -148,7 +216,7 @@ def _append(target: psycopg.Connection[Any], segment: int, numbers: int, instant
 
 
 # -- the run ----------------------------------------------------------------------------------------------------------------------------
-def ingest(server: Server, dsn: str, master: str, memory_mib: int) -> tuple[float, float, float]:
+def run(server: Server, dsn: str, master: str, memory_mib: int) -> tuple[float, float, float]:
     """Seconds of a run into a new lake, and processor seconds of what it started and of PostgreSQL. Raises RuntimeError if it fails."""
     home = Path(tempfile.mkdtemp(prefix="surety-bench-"))
     told = conninfo_to_dict(dsn)
@@ -157,7 +225,7 @@ def ingest(server: Server, dsn: str, master: str, memory_mib: int) -> tuple[floa
     try:
         with _processor(server.process_id) as of_postgres:
             began = time.monotonic()
-            command = [sys.executable, "manage.py", "pipeline", "run"]
+            command = [sys.executable, "manage.py", "pipeline", "audit"]
             given: dict[str, Any] = {"cwd": REPOSITORY, "env": os.environ | settings, "start_new_session": True}
             process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, **given)
             seen: dict[int, float] = {}

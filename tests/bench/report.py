@@ -32,8 +32,9 @@ def _figures(values: list[float], row: Row) -> str:
     return median if len(values) == 1 else f"{median} ({', '.join(f'{value:,.{row.decimals}f}' for value in values)})"
 
 
-def write(rows: list[Row], description: str, document: Path = DOCUMENT) -> None:
-    """Put the rows into the document's measured section; rows of other cases that stand there already stay."""
+def write(rows: list[Row], description: str = "", document: Path = DOCUMENT) -> None:
+    """Put the rows into the document's measured section; rows of other cases that stand there already stay, and so does what is said of the machine if
+    nothing is given."""
     text = document.read_text() if document.exists() else "# Benchmarks\n"
     if BEGIN not in text:
         text += f"\n{BEGIN}\n{END}\n"
@@ -41,6 +42,7 @@ def write(rows: list[Row], description: str, document: Path = DOCUMENT) -> None:
     section, _, after = rest.partition(END)
     new = lines(rows)
     titles = {_title(line) for line in new}
+    description = description or next((line for line in section.splitlines() if line and not line.startswith("|")), "")
     old = [line for line in section.splitlines() if line.startswith("| ") and line != HEAD[0]]
     kept = [line for line in old if _title(line) not in titles]
     body = "\n".join([BEGIN, "", description, "", *HEAD, *kept, *new, "", END])

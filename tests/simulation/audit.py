@@ -362,7 +362,8 @@ class Auditor:
         """From now on the messages known so far, of this address, of lower levels than `below`, may be lost or come again. Of the dead
         message queue: those that may have died."""
         for message in self.known.values():
-            here = address in (None, message.address) or (address == DEAD and (message.expires or message.rejected or message.nacks > self._maximum))
+            died = message.expires or message.rejected or message.nacks > self._maximum or message.by_sql or self.removes
+            here = address in (None, message.address) or (address == DEAD and died)
             if message.level < below and here:
                 message.excused = message.excused or why
 
