@@ -134,7 +134,8 @@ def rows_of(found: list[Measured]) -> list[Row]:
         other = by.get((one.events, "local[1]"))
         if one.master == "local[2]" and other is not None:
             gain = other.seconds / one.seconds
-            rows.append(Row(f"the same of {one.events / 1e6:,.3g} million, local[1] to local[2]", "x", [gain], f">= {GAIN_MUST}", gain >= GAIN_MUST, decimals=2))
+            title = f"the same of {one.events / 1e6:,.3g} million, local[1] to local[2]"
+            rows.append(Row(title, "x", [gain], f">= {GAIN_MUST}", gain >= GAIN_MUST, decimals=2))
     for master in sorted({one.master for one in found}):
         ordered = sorted((one for one in found if one.master == master), key=lambda one: one.events)
         few, many = ordered[0], ordered[-1]
