@@ -358,6 +358,7 @@ VERBS: Mapping[str, Form] = {
     "browse": Form(addressed=True, problem=_look),
     "connections": Form(addressed=False, problem=_listing),
     "consumers": Form(addressed=False, problem=_listing),
+    "producers": Form(addressed=False, problem=_listing),
     "unsettled": Form(addressed=False, problem=_held),
     "release": Form(addressed=False, problem=_held),
     "delayed": Form(addressed=True, problem=_delayed),

@@ -4,7 +4,7 @@ from django.contrib.auth.views import LogoutView
 from django.urls import include, path, re_path
 
 from console.pages import (
-    access, accounts, alerts, audit, connections, definitions, destination, destination_list, destinations, named, nodes, operations, operators,
+    access, accounts, alerts, audit, connections, definitions, destination, destination_list, destinations, named, nodes, operations, operators, producers,
     overview, reports, sign_on, tasks,
 )  # fmt: skip
 from console.pages.login import Login
@@ -38,6 +38,7 @@ urlpatterns = [
     path("connections", connections.connections, name="connections"),
     re_path(r"^connections/(?P<number>[0-9]{1,16})$", connections.connection, name="connection"),
     re_path(r"^connections/(?P<number>[0-9]{1,16})/close$", connections.close, name="connection_close"),
+    path("producers", producers.producers, name="producers"),
     path("consumers", connections.consumers, name="consumers"),
     re_path(r"^consumers/(?P<number>[0-9]{1,16})$", connections.holds, name="holds"),
     re_path(r"^consumers/(?P<number>[0-9]{1,16})/release$", connections.release, name="release"),

@@ -15,6 +15,7 @@ from broker_core.engine.commands import Command, PeerLost, Sync
 from broker_core.engine.commands import Open as EngineOpen
 from broker_core.engine.effects import Confirmed, Delivered, Detached, Drained, Found, Output, Refused, Waiting
 from broker_core.engine.levels import UNMAPPED, LevelMapping
+from broker_core.engine.producers import Producers
 from broker_core.engine.refusal import Refusal
 
 from .coordinator import TransactionNames
@@ -94,6 +95,7 @@ class Connection:
         self.idle = Idle(limits.idle_ms, now)
         self.sessions = Sessions(self)
         self.links = Links(self)
+        self.producers = Producers(peer)
         self.transactions = TransactionNames()
         self._deadline = now + limits.login_ms_max
         self._reader = Reader(limits.frame_octets_max)

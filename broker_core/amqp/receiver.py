@@ -48,7 +48,10 @@ class Receiver:
         self._made = address if target.dynamic else ""
         self._second = attach.rcv_settle_mode == ReceiverSettleMode.SECOND
         """The producer settles when it has heard the outcome."""
-        self._count = (attach.initial_delivery_count or 0) % MODULUS
+        self._count = self._first = (attach.initial_delivery_count or 0) % MODULUS
+        """Not wrapped."""
+        self._producer = 0
+        """Its number for operators, while it is one."""
         self._credit = 0
         self._unconfirmed = 0
         self._waiting = 0
@@ -93,7 +96,13 @@ class Receiver:
         self.session.write(self.answer())
         self._attach, self._target = Attach(self.name, self.handle, self._attach.role), Target()  # what else was said is not kept
         self._is_open = True
+        if self._address and not self._closing:
+            connection = self.session.connection
+            self._producer = connection.producers.open(self._address, connection.now, self.name, self._sent)
         self.replenish()
+
+    def _sent(self) -> int:
+        return self._count - self._first
 
     def refused(self, error: Error) -> None:
         if self._closing:
@@ -104,7 +113,7 @@ class Receiver:
 
     def close(self, closed: bool, events: list[Any]) -> None:
         """The peer detaches it. A temporary destination that the link made ends with it, unless somebody consumes from it."""
-        self._end(events)
+        self._leave(events)
         if self._made and not self._is_lost:
             events.append(EndTemporary(self.session.connection.peer, self._made, self.session.closing(self.handle, closed)))
             self._closing = True
@@ -118,13 +127,17 @@ class Receiver:
     def lose(self, events: list[Any]) -> None:
         """It is gone without another word."""
         self._is_lost = True
-        self._end(events)
+        self._leave(events)
         if self._made:
             events.append(EndTemporary(self.session.connection.peer, self._made))
 
     def leave(self, events: list[Any]) -> None:
         """The connection closes."""
         self._is_lost = True
+        self._leave(events)
+
+    def _leave(self, events: list[Any]) -> None:
+        self.session.connection.producers.close(self._producer)
         self._end(events)
 
     def _end(self, events: list[Any]) -> None:
@@ -159,7 +172,7 @@ class Receiver:
         return max(min(limits.credit, limits.credit_octets // self._size), 2)
 
     def _tell(self) -> None:
-        self.session.write_flow(self.handle, self._count, self._credit)
+        self.session.write_flow(self.handle, self._count % MODULUS, self._credit)
 
     def waits(self, sent: Relayed) -> None:
         """One full destination must not take the credit that is for all: what waits there does not count, up to as much as a link of its own would have."""
@@ -197,7 +210,7 @@ class Receiver:
             if self._credit <= 0:
                 raise LinkFault(TRANSFER_LIMIT, "a message came without credit for it")
             self._credit -= 1
-            self._count = (self._count + 1) % MODULUS
+            self._count += 1
             if not (transfer.more or transfer.aborted):
                 self._take(Incoming(transfer.delivery_id, transfer.settled is True, transfer.state), payload, events)
                 return
@@ -296,6 +309,7 @@ class Receiver:
             if not said.to:
                 raise LinkFault(INVALID_FIELD, "a message on an anonymous link says in its properties where it goes: `to` is missing")
             to = address_of(said.to, _kind(said.kind))
+            self.session.connection.producers.meet(to, self.session.connection.now)
         self._to, self._replies = to, self._reply_address(said.reply_to or "")
         self._said = said
 

@@ -15,6 +15,7 @@ from .settings import Settings
 if TYPE_CHECKING:
     from .capacity import Capacity
     from .fan_out import FanOut
+    from .growth import Backlogs
     from .known_ids import KnownIds
     from .link import Peer
     from .observing import Observed
@@ -83,6 +84,7 @@ class Destination:
         "accepted",
         "address",
         "automatic",
+        "backlogs",
         "capacity",
         "created_at",
         "dead",
@@ -162,6 +164,8 @@ class Destination:
         """Delayed messages that are not due yet."""
         self.observed: Observed | None = None
         """None: nothing was acknowledged here, and nothing died, since recovery."""
+        self.backlogs: Backlogs | None = None
+        """Of a topic: what its durable subscriptions held a while ago; None: it has none, or nobody has looked."""
         self.idle_since = created_at
 
     def set(self, settings: Settings) -> None:

@@ -7,6 +7,7 @@ from typing import Any
 from .address import is_temporary, is_topic, is_valid
 from .commands import Attach, Control
 from .effects import Detached
+from .growth import growth_of
 from .link import Peer
 from .message import VOLATILE
 from .refusal import Declined, Refusal
@@ -80,7 +81,7 @@ def look_at_subscriptions(shard: Shard, command: Control) -> Answer:
 
 
 def _told(shard: Shard, subscription: Subscription) -> Answer:
-    """`segments`: closed ones that hold something for it, and so stay on the disk; not for it alone, perhaps."""
+    """`segments`: closed ones that hold something for it, and so stay on the disk; not for it alone, perhaps. `growth`: messages a minute."""
     parts = subscription.parts()
     held = [(part.destination.number, cursor) for part in parts for cursor in part.order if cursor.index < VOLATILE and cursor.depth]
     segments = 0
@@ -88,4 +89,8 @@ def _told(shard: Shard, subscription: Subscription) -> Answer:
         shard.effort += len(held)
         ends = [(cursor, segment.lanes.get((number, cursor.index))) for number, cursor in held]
         segments += any(last and next(cursor.progress.unsettled(*last), None) is not None for cursor, last in ends)
-    return {"depth": subscription.depth, "unsettled": subscription.outstanding, "consumers": len(subscription.links), "segments": segments}
+    growth, since = growth_of(shard, subscription) or (None, None)
+    return {
+        "depth": subscription.depth, "unsettled": subscription.outstanding, "consumers": len(subscription.links), "segments": segments,
+        "growth": growth, "growth_since": since,
+    }  # fmt: skip

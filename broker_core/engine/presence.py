@@ -1,4 +1,4 @@
-"""Who is connected, who consumes, and who holds which message since when; for operators, who may have it given back, or a connection closed."""
+"""Who is connected, who produces and consumes, and who holds which message since when; for operators, who may have it given back, or a connection closed."""
 
 from __future__ import annotations
 
@@ -6,18 +6,21 @@ from heapq import nsmallest
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
+from .aliases import target_of
 from .commands import Settle
 from .effects import Outcome
 from .looking import described, since
+from .producers import PER_PEER
 from .refusal import Declined, Refusal
 from .settlement import settle
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
     from .browser import Browser
     from .commands import Control
     from .link import Link, Peer
+    from .producers import Producers
     from .shard import Shard
 
 PAGE_MAX = 1_000
@@ -40,13 +43,14 @@ def _page(command: Control, numbers: Iterable[int]) -> tuple[list[int], int | No
     return found[:limit], found[limit - 1] if len(found) > limit else None
 
 
-def _connection(shard: Shard, peer: Peer, origin: list[str] | None) -> Answer:
+def _connection(shard: Shard, peer: Peer, origin: list[Any] | None) -> Answer:
     held = [link.unsettled for link in peer.links.values()]
     oldest = [since(link, next(iter(link.unsettled)), shard.now) for link in peer.links.values() if link.unsettled]
     return {
         "connection": peer.number, "account": peer.account, "client_id": peer.client_id, "since": peer.since, "address": origin[0] if origin else None,
-        "protocol": origin[1] if origin else None, "consumers": len(peer.links), "browsers": len(peer.browsers), "unsettled": sum(map(len, held)),
-        "oldest_since": min(oldest, default=None), "transactions": len(peer.transactions), "temporary_destinations": len(peer.temporaries),
+        "protocol": origin[1] if origin else None, "producers": origin[2] if origin else None, "consumers": len(peer.links),
+        "browsers": len(peer.browsers), "unsettled": sum(map(len, held)), "oldest_since": min(oldest, default=None),
+        "transactions": len(peer.transactions), "temporary_destinations": len(peer.temporaries),
         "blocked_by": [destination.address for destination in islice(peer.blocked, 10)], "forwards": peer.forwards, "stopped": peer.stopped,
     }  # fmt: skip
 
@@ -79,6 +83,47 @@ def _consumer(shard: Shard, number: int, it: Link | Browser) -> Answer:
         "credit": min(link.credit, 1 << 53), "delivered": link.tag, "unsettled": len(link.unsettled), "unsettled_octets": link.octets,
         "oldest_since": since(link, next(iter(link.unsettled)), shard.now) if link.unsettled else None, "presettled": link.unacknowledged,
         "exclusive": link.exclusive, "priority": link.priority,
+    }  # fmt: skip
+
+
+def page_of_producers(shard: Shard, arguments: Mapping[str, Any], known: Mapping[int, Producers]) -> Answer:
+    """What `list_producers` is to be asked with, of what connections know of where they send to: one page of it, in order of the numbers."""
+    where, connection, only = (arguments.get(name) for name in ("destination", "connection", "only"))
+    after, limit = arguments.get("after", 0), min(arguments.get("limit", PAGE_MAX), PAGE_MAX)
+    if only is not None:
+        connection, after, limit = only // PER_PEER, only - 1, 1
+    first = after // PER_PEER
+    found: list[list[Any]] = []
+    for peer in sorted([number for number in known if number >= first and connection in (None, number)]):
+        for producer in known[peer]:
+            if producer.number > after and (where is None or target_of(shard, producer.address) == where):
+                sent = producer.sent() if producer.sent is not None else None
+                found.append([producer.number, producer.address, producer.since, producer.link, sent])
+        if len(found) > limit:
+            break
+    if only is not None:
+        return {"rows": [row for row in found if row[0] == only], "next": None}
+    return {"rows": found[:limit], "next": found[limit - 1][0] if len(found) > limit else None}
+
+
+def list_producers(shard: Shard, command: Control) -> Answer:
+    """Of all destinations, of one (`destination`, an address) or of one `connection`. `produced`: what the node knows by its connections, as
+    page_of_producers puts it together, and of which of them it does not read."""
+    produced = command.arguments.get("produced", {})
+    held_up = produced.get("held_up", ())
+    shard.effort += len(produced.get("rows", ()))
+    rows = [_producer(shard, row, held_up) for row in produced.get("rows", ()) if row[0] // PER_PEER in shard.peers]
+    return {"now": shard.now, "producers": rows, "next": produced.get("next")}
+
+
+def _producer(shard: Shard, row: list[Any], held_up: Iterable[int]) -> Answer:
+    number, named, began, link, sent = row
+    peer, address = shard.peers[number // PER_PEER], target_of(shard, named)
+    destination = shard.destinations.get(address)
+    return {
+        "producer": number, "connection": peer.number, "account": peer.account, "client_id": peer.client_id, "destination": address,
+        "alias": named if named != address else None, "link": link, "since": began, "sent": sent,
+        "waiting": peer.blocked.get(destination, 0) if destination is not None else 0, "held_up": peer.number in held_up,
     }  # fmt: skip
 
 

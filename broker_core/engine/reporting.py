@@ -8,6 +8,7 @@ from itertools import islice
 from .cursor import Cursor
 from .destination import Destination
 from .effects import Checkpoint, DestinationStatistics
+from .growth import note_depths
 from .message import LANES, Message
 from .paging import want_head
 from .shard import Shard
@@ -57,6 +58,8 @@ def statistics(shard: Shard) -> list[DestinationStatistics]:
         if destination.number not in shard.numbered:
             continue
         depths = [subscription.depth for subscription in destination.subscriptions]
+        if destination.is_topic:
+            note_depths(destination, depths, shard.now)
         slowest = destination.subscriptions[depths.index(max(depths))] if depths else None
         row = _describe(destination, sum(depths), slowest, shard.now)
         if slowest is not None and row.depth and row.oldest_at is None:

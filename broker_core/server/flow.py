@@ -8,6 +8,7 @@ from typing import Any, Generic, Protocol, TypeVar
 
 from broker_core.engine.commands import Command, Start, Stop
 from broker_core.engine.effects import Output
+from broker_core.engine.producers import Producers
 
 from .backlog import Backlog
 from .intake import Intake
@@ -28,6 +29,7 @@ class Machine(Protocol):
     listening: bool
     wants_close: bool
     close_reason: str
+    producers: Producers
 
     @property
     def subscribed(self) -> bool: ...

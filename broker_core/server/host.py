@@ -11,7 +11,7 @@ import asyncio
 import logging
 import time
 from collections import deque
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from functools import partial
 from math import inf
 from typing import Any, Protocol
@@ -20,6 +20,8 @@ from broker_core.engine import Engine
 from broker_core.engine.commands import Command, PageLoaded, Request, Send
 from broker_core.engine.effects import Commit, Effects, Output
 from broker_core.engine.foreign import routes
+from broker_core.engine.presence import page_of_producers
+from broker_core.engine.producers import PER_PEER, Producers
 from broker_core.engine.reads import Read
 from broker_core.engine.transactions import places
 from broker_core.store import SpaceExhausted, Store
@@ -65,6 +67,14 @@ class Connected(Receiver, Protocol):
     @property
     def origin(self) -> tuple[str, str]:
         """Where it connects from, and by which protocol."""
+
+    @property
+    def producers(self) -> Producers:
+        """Where it sends to."""
+
+    @property
+    def is_held_up(self) -> bool:
+        """It is not read from, for now."""
 
 
 class Lease(Protocol):
@@ -241,11 +251,16 @@ class Host:
         found = self._engine.shard.numbered.get(destination)
         return found.address if found is not None else ""
 
-    def origins(self, only: int | None = None) -> dict[str, tuple[str, str]]:
-        """Of connected peers, by number."""
-        if only is not None:
-            return {str(only): self._receivers[only].origin} if only in self._receivers else {}
-        return {str(number): receiver.origin for number, receiver in self._receivers.items()}
+    def origins(self, only: int | None = None) -> dict[str, tuple[str, str, int]]:
+        """Of connected peers, by number: where each connects from, by which protocol, and how many producers it has."""
+        wanted = self._receivers if only is None else {only: self._receivers[only]} if only in self._receivers else {}
+        return {str(number): (*receiver.origin, len(receiver.producers)) for number, receiver in wanted.items()}
+
+    def producers(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
+        """See engine.presence.list_producers."""
+        found = page_of_producers(self._engine.shard, arguments, {number: receiver.producers for number, receiver in self._receivers.items()})
+        connections = {number // PER_PEER for number, *_ in found["rows"]}
+        return found | {"held_up": [number for number in connections if self._receivers[number].is_held_up]}
 
     def gauges(self) -> dict[str, Any]:
         return {**gauges(self._engine.shard), "sends_waiting_for_space": len(self._held)}

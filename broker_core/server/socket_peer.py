@@ -9,6 +9,7 @@ from typing import ClassVar, cast
 from broker_core.engine.commands import Command, Stop
 from broker_core.engine.effects import Delivered, Output
 from broker_core.engine.message import VOLATILE
+from broker_core.engine.producers import Producers
 
 from .auth import REFUSED
 from .flow import FlowControl, MachineT
@@ -229,6 +230,14 @@ class SocketPeer(FlowControl[MachineT]):
     @property
     def origin(self) -> tuple[str, str]:
         return self._remote, self.PROTOCOL
+
+    @property
+    def producers(self) -> Producers:
+        return self._connection.producers
+
+    @property
+    def is_held_up(self) -> bool:
+        return not self._reading
 
     def shut(self, sentence: str) -> None:
         """Say why and close: the node stops, or the account may not go on."""

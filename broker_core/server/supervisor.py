@@ -262,6 +262,8 @@ class _Term:
                     self._host.spawn(self._trim_ledger())
                 elif request.verb == "connections":
                     request.arguments["origins"] = self._host.origins(request.arguments.get("only"))
+                elif request.verb == "producers":
+                    request.arguments["produced"] = self._host.producers(request.arguments)
             if new:
                 self._host.submit([Control(r.request, r.verb, r.address, r.arguments, r.deadline) for r in new])
             with suppress(TimeoutError):

@@ -11,6 +11,7 @@ from broker_core.engine.commands import Begin, Command, End, Open, PeerLost, Req
 from broker_core.engine.effects import Attached, Browsed, Confirmed, Delivered, Detached, Outcome, Output, Refused
 from broker_core.engine.levels import UNMAPPED, LevelMapping
 from broker_core.engine.message import Header, Message
+from broker_core.engine.producers import Producers
 from broker_core.engine.refusal import Refusal
 
 from .branches import DESTINATIONS, administer, branch_frame
@@ -90,6 +91,7 @@ class Connection:
         self._parser.expect(CONNECTING, "comes before CONNECT")
         self._heart = HeartBeat(0, 0, now)
         self._known_to_engine = False
+        self.producers = Producers(peer)
         self._temporaries = Temporaries(instance)
         self._subscriptions = Subscriptions(peer, limits, self.version, instance, self._temporaries)
         self._unconfirmed = Unconfirmed(limits)
@@ -296,6 +298,10 @@ class Connection:
                 self.effort += FRAMES_MAX
             events.close()
             self._unconfirmed.octets += unconfirmed_octets
+            if parser.turned:
+                for section in parser.turned:
+                    self.producers.meet(section.prepared[0], self._heart.received_at)
+                parser.turned.clear()
             if self._phase is Phase.LEAVING or self._phase is Phase.CLOSED:
                 parser.discard()
         if self._phase is Phase.OPEN and self._subscriptions:

@@ -59,6 +59,8 @@ class Parser:
         """All that was received has been looked at: nobody closed the generator before its end."""
         self.part_of: Section | None = None
         """While a PART is given: what it is the body of."""
+        self.turned: list[Section] = []
+        """SENDs' sections that are not the one before, so that each that ever came has been among them. Whoever reads them empties it."""
         self._limits = limits
         self._large = min(limits.large_body_octets, limits.body_octets_max)
         self._sections = Sections(limits, commands, prepare)
@@ -172,6 +174,8 @@ class Parser:
                                     before, after, expected, expected_length = buffer[position:start], b"", section, length
                                 else:
                                     before, after, expected, expected_length = buffer[position : at + 9], buffer[stop:start], section, length
+                            if section is not last and section.prepared is not None:
+                                self.turned.append(section)
                             last, last_length = section, length
                 elif acks_by_id and startswith(b"ACK\nid:", position):
                     found = _ACK_BY_ID.match(buffer, position)
@@ -197,6 +201,8 @@ class Parser:
                     if read is None:
                         break
                     section, receipt, length, start = read
+                    if section.prepared is not None:
+                        self.turned.append(section)
                 if length >= 0:
                     stop = start + length
                     if stop < size and length <= large:

@@ -1,4 +1,4 @@
-"""Connections, consumers, and what they hold: list, give back, close."""
+"""Connections, producers, consumers, and what they hold: list, give back, close."""
 
 from typing import Any
 
@@ -34,6 +34,7 @@ class Connection(Shape):
     protocol = serializers.ChoiceField(("stomp", "amqp"), allow_null=True)
     address = String(allow_null=True, allow_blank=True, help_text="Where it comes from.")
     since = Instant(help_text="Of its login.")
+    producers = Integer(allow_null=True, help_text="Destinations that it sends to, as far as that is known (see producers).")
     consumers = Integer()
     browsers = Integer()
     unsettled = Integer(help_text="Messages that it holds.")
@@ -66,6 +67,22 @@ class Consumer(Shape):
     priority = Integer(allow_null=True)
 
 
+class Producer(Shape):
+    """Of AMQP a link; of STOMP, and of AMQP's anonymous relay, a destination that a connection has sent to: 256 of each connection, no temporary ones."""
+
+    producer = Integer()
+    connection = Integer()
+    account = String()
+    client_id = String(allow_blank=True)
+    destination = String()
+    alias = String(allow_null=True, help_text="What it calls the destination, if that is another name.")
+    link = String(allow_null=True, allow_blank=True, help_text="Its name. Null: it has none.")
+    since = Instant(help_text="Of its link, or of its first message.")
+    sent = Integer(allow_null=True, help_text="Messages that came by its link. Null: nobody counts them.")
+    waiting = Integer(help_text="Of its connection's sends and commits, those that wait because the destination is full.")
+    held_up = Boolean(help_text="Its connection is not read from, for now: too much of it is not confirmed, or the broker is busy or has no disk space.")
+
+
 class HeldDelivery(Shape):
     """A message that a consumer holds."""
 
@@ -96,6 +113,10 @@ def _consumer(row: dict[str, Any]) -> dict[str, Any]:
     return blank | row | {"oldest_since": instant(row.get("oldest_since"))}
 
 
+def _producer(row: dict[str, Any]) -> dict[str, Any]:
+    return row | {"since": instant(row["since"])}
+
+
 def _delivery(row: dict[str, Any]) -> dict[str, Any]:
     seen = {"since": instant(row["since"]), "accepted_at": instant(row["accepted_at"]), "attempts": row["failures"]}
     return row | seen | {"key": f"{row['lane']}-{row['position']}"}
@@ -120,12 +141,11 @@ class OneConnection(View):
         return told(service.disconnect(self.actor, int(number), self.request.query_params.get("reason", "")))
 
 
-class Consumers(View):
-    @says("List consumers and browsers", Consumer, paged=True, asks_only=True, parameters=[DESTINATION, CONNECTION])
-    def get(self, request: Request) -> Response:
-        connection = self.whole("connection", 0, 1, NUMBER_MAX) or None
-        found = service.consumers(self.actor, self.number_after(), self.limit(), destination=self._destination(), connection=connection)
-        return page(Consumer, ([_consumer(row) for row in found["consumers"]], found["next"]))
+class _Narrowed(View):
+    """Lists of one destination or one connection, if that is said."""
+
+    def _connection(self) -> int | None:
+        return self.whole("connection", 0, 1, NUMBER_MAX) or None
 
     def _destination(self) -> str:
         text = self.request.query_params.get("destination")
@@ -138,6 +158,26 @@ class Consumers(View):
         if it is None:
             raise Problem("not-found")
         return it.address
+
+
+class Producers(_Narrowed):
+    @says("List who produces to which destination", Producer, paged=True, asks_only=True, parameters=[DESTINATION, CONNECTION])
+    def get(self, request: Request) -> Response:
+        found = service.producers(self.actor, self.number_after(), self.limit(), destination=self._destination(), connection=self._connection())
+        return page(Producer, ([_producer(row) for row in found["producers"]], found["next"]))
+
+
+class OneProducer(View):
+    @says("Query a producer", Producer, asks_only=True)
+    def get(self, request: Request, number: str) -> Response:
+        return one(Producer, _producer(service.producer(self.actor, int(number))))
+
+
+class Consumers(_Narrowed):
+    @says("List consumers and browsers", Consumer, paged=True, asks_only=True, parameters=[DESTINATION, CONNECTION])
+    def get(self, request: Request) -> Response:
+        found = service.consumers(self.actor, self.number_after(), self.limit(), destination=self._destination(), connection=self._connection())
+        return page(Consumer, ([_consumer(row) for row in found["consumers"]], found["next"]))
 
 
 class Deliveries(View):

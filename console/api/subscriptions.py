@@ -4,6 +4,7 @@ from typing import Any
 
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiParameter
+from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
@@ -13,6 +14,7 @@ from console.services import subscriptions as service
 from . import shapes
 from .documented import says
 from .fields import Address, Body, Flag, Text
+from .message_shapes import instant
 from .operations import Shown as Operation
 from .problems import Problem
 from .view import View, idempotent, one, page, told
@@ -44,6 +46,8 @@ class HeldSubscription(shapes.Subscription):
     unsettled = shapes.counter("Messages that its consumers hold.")
     consumers = shapes.counter()
     segments = shapes.counter("Tables of messages that stay on the disk for it, and perhaps for others.")
+    growth = serializers.FloatField(allow_null=True, help_text="Messages by which its backlog grows a minute. Null: unknown, as in the first minutes.")
+    growth_since = shapes.Instant(allow_null=True, help_text="What `growth` is the average since.")
 
 
 class OfSubscription(View):
@@ -56,7 +60,8 @@ class OfSubscription(View):
 
     def shown(self, found: list[subscriptions.Subscription]) -> list[dict[str, Any]]:
         """With what the node knows."""
-        return [{**shapes.Subscription(it).data, **held} for it, held in zip(found, service.held(self.actor, found), strict=True)]
+        told = [{**held, "growth_since": instant(held["growth_since"])} for held in service.held(self.actor, found)]
+        return [{**shapes.Subscription(it).data, **held} for it, held in zip(found, told, strict=True)]
 
 
 class Subscriptions(View):
@@ -76,7 +81,7 @@ class Subscriptions(View):
 class Stale(OfSubscription):
     @says("List durable subscriptions that nobody uses, with what they hold", HeldSubscription, paged=True, parameters=[IDLE], asks_only=True)
     def get(self, request: Request) -> Response:
-        idle_seconds = self.whole("idle_seconds", WEEK, 1, subscriptions.IDLE_SECONDS_MAX)
+        idle_seconds = self.whole("idle_seconds", WEEK, 0, subscriptions.IDLE_SECONDS_MAX)
         found, following = subscriptions.page(self.number_after(), self.limit(), idle_seconds, self.sight)
         return page(HeldSubscription, (self.shown(found), following))
 

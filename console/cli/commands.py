@@ -99,7 +99,7 @@ COMMANDS = (
     Command("destroy", "link", "DELETE", "links/{name}", asks="Nothing goes to, or comes from, that broker any more."),
     # -- subscriptions and transactions
     Command("list", "dur", "GET", "subscriptions", "number client_id name address state account idle_since"),
-    Command("list", "stale", "GET", "subscriptions/stale", "number client_id name address account idle_since depth segments"),
+    Command("list", "stale", "GET", "subscriptions/stale", "number client_id name address account idle_since depth growth segments"),
     Command("query", "dur", "GET", "subscriptions/{number}"),
     Command("create", "dur", "POST", "subscriptions"),
     Command("destroy", "dur", "DELETE", "subscriptions/{number}", asks="What it keeps is discarded."),
@@ -110,9 +110,11 @@ COMMANDS = (
     Command("rollback", "txn", "POST", "branches/{number}/{verb}", fixed={"verb": "rollback"}, asks=BY_HAND),
     Command("forget", "txn", "POST", "branches/{number}/{verb}", fixed={"verb": "forget"}, asks="Its coordinator is not told any more how it ended."),
     # -- connections
-    Command("list", "cxn", "GET", "connections", "connection account client_id protocol address since consumers unsettled oldest_since"),
+    Command("list", "cxn", "GET", "connections", "connection account client_id protocol address since producers consumers unsettled oldest_since"),
     Command("query", "cxn", "GET", "connections/{number}"),
     Command("destroy", "cxn", "DELETE", "connections/{number}", asks="Its client is told the reason, and may connect again."),
+    Command("list", "producer", "GET", "producers", "producer connection account client_id destination link since sent waiting held_up"),
+    Command("query", "producer", "GET", "producers/{number}"),
     Command("list", "con", "GET", "consumers", "consumer kind connection account destination subscription_name delivered unsettled oldest_since"),
     Command("list", "held", "GET", "consumers/{number}/deliveries"),
     Command("release", "con", "POST", "consumers/{number}/release", asks="What it holds is delivered again, to others or to it."),

@@ -58,6 +58,7 @@ PAGES: tuple[tuple[str, tuple[Page, ...]], ...] = (
         "Clients",
         (
             Page("connections", "Connections", "connections", "c", below=("connection", "connection_close")),
+            Page("producers", "Producers", "producers", "g"),
             Page("consumers", "Consumers", "consumers", "n", below=("holds", "release")),
         ),
     ),
@@ -92,7 +93,7 @@ PAGES: tuple[tuple[str, tuple[Page, ...]], ...] = (
     ),
 )  # fmt: skip
 """By groups, in their order. Keys that are meant for pages to come:
-c connections, n consumers, w operations, k tasks, h nodes, l alerts, r reports, e access rules, j objects, y definitions, i settings."""
+c connections, g producers, n consumers, w operations, k tasks, h nodes, l alerts, r reports, e access rules, j objects, y definitions, i settings."""
 
 
 def everything() -> list[Page]:

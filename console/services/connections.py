@@ -1,4 +1,4 @@
-"""Who is connected and who consumes, as the node knows it now; giving back what a consumer holds, closing a connection."""
+"""Who is connected, who produces and who consumes, as the node knows it now; giving back what a consumer holds, closing a connection."""
 
 from dataclasses import replace
 from typing import Any
@@ -12,6 +12,10 @@ from .requests import Outcome, ask
 
 
 class NoConsumer(NotThere):
+    """None has the number, or it has gone."""
+
+
+class NoProducer(NotThere):
     """None has the number, or it has gone."""
 
 
@@ -29,6 +33,24 @@ def consumers(actor: Actor, after: int = 0, limit: int = 100, *, destination: st
         require(actor, LOOK, "list consumers", reads=True)
     wanted = {"destination": destination} if destination else {}
     return look(actor.name, "consumers", "", {"after": after, "limit": limit, **wanted, **({} if connection is None else {"connection": connection})})
+
+
+def producers(actor: Actor, after: int = 0, limit: int = 100, *, destination: str = "", connection: int | None = None) -> dict[str, Any]:
+    """Of one destination, or of all. Raises PermissionDenied, NodeSilent."""
+    if destination:
+        require(actor, METRICS, "list producers", destination, reads=True)
+    else:
+        require(actor, LOOK, "list producers", reads=True)
+    wanted = {"destination": destination} if destination else {}
+    return look(actor.name, "producers", "", {"after": after, "limit": limit, **wanted, **({} if connection is None else {"connection": connection})})
+
+
+def producer(actor: Actor, number: int) -> dict[str, Any]:
+    """One of them. Raises NodeSilent, NoProducer: also for what the actor may not see."""
+    found = look(actor.name, "producers", "", {"only": number, "limit": 1})["producers"]
+    if not found or not may(replace(actor, read_only=False), METRICS, str(found[0]["destination"])):
+        raise NoProducer("There is no such producer, or it has gone.")
+    return dict(found[0])
 
 
 def unsettled(actor: Actor, consumer: int, after: int = 0, limit: int = 100) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from .audit import Actor, require
 from .looking import NodeSilent, look
 from .requests import Outcome, ask
 
-UNKNOWN: Mapping[str, None] = dict.fromkeys(("depth", "unsettled", "consumers", "segments"))
+UNKNOWN: Mapping[str, None] = dict.fromkeys(("depth", "unsettled", "consumers", "segments", "growth", "growth_since"))
 
 
 def create(actor: Actor, address: str, arguments: Mapping[str, Any]) -> Outcome:

@@ -22,6 +22,38 @@ def queue(client: Client, address: str = "queue/orders") -> list[str]:
     return client.bench.attach(99, address=address)
 
 
+# -- as operators see it ----------------------------------------------------------------------------------------------------------------
+def producers(client: Client) -> list[tuple[str, str | None, int | None]]:
+    return [(it.address, it.link, it.sent() if it.sent is not None else None) for it in client.machine.producers]
+
+
+def test_a_link_is_a_producer_while_it_is_open_and_counts_its_messages(client: Client) -> None:
+    client.produces("queue://orders", handle=1, name="mine")
+    client.produces("queue://orders", handle=2, name="other")
+    client.consumes(handle=3, name="reads")
+    for _ in range(3):
+        client.sends(message(), 1)
+    assert producers(client) == [("queue/orders", "mine", 3), ("queue/orders", "other", 0)]
+    client.detaches(1)
+    assert producers(client) == [("queue/orders", "other", 0)]
+    client.speaks(End())
+    assert producers(client) == []
+
+
+def test_a_link_that_is_refused_is_no_producer(client: Client) -> None:
+    client.bench.apply(c.SetAccess([Rule(">", operation, False, "*") for operation in OPERATIONS], {}))
+    client.produces("queue://orders")
+    assert producers(client) == []
+
+
+def test_the_anonymous_relay_is_a_producer_wherever_it_has_sent_to(client: Client) -> None:
+    client.produces(None)
+    assert producers(client) == []
+    for address in ("queue://a", "queue://b", "queue://a", "queue://a"):
+        client.sends(written(properties=MessageProperties(to=address)))
+    assert producers(client) == [("queue/a", None, None), ("queue/b", None, None)]
+
+
 # -- attaching --------------------------------------------------------------------------------------------------------------------------
 def test_a_producer_is_answered_and_given_credit(client: Client) -> None:
     attached, flow = client.produces("queue://orders", name="mine")

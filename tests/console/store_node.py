@@ -14,6 +14,8 @@ from broker_core.engine import Limits, recover
 from broker_core.engine import commands as c
 from broker_core.engine.effects import Delivered
 from broker_core.engine.message import VOLATILE, Encoding, Header, Message, Reliability
+from broker_core.engine.presence import page_of_producers
+from broker_core.engine.producers import Producers
 from broker_core.stomp.escaping import canonical
 from broker_core.store.lease import Lease
 from broker_core.store.postgres import PostgresStore
@@ -43,6 +45,8 @@ class StoreNode:
         self.delivered: list[Message] = []
         self.dismissed: list[tuple[int, str]] = []
         self.discarded: list[int] = []
+        self.produced: dict[int, Producers] = {}
+        """Where connections send to."""
 
     def __enter__(self) -> Self:
         self._thread.start()
@@ -86,6 +90,9 @@ class StoreNode:
         new = [r for r in await self._store.control_requests() if r.request not in self._asked]
         self._asked |= {r.request for r in new}
         sent = await self._store.inbox(100, 1 << 20)
+        for request in new:
+            if request.verb == "producers":
+                request.arguments["produced"] = page_of_producers(self.engine.shard, request.arguments, self.produced)
         self._apply(*sent, *(c.Control(r.request, r.verb, r.address, r.arguments) for r in new))
         await self._flush()
 
@@ -122,6 +129,11 @@ class StoreNode:
             await self._flush(report=report)
 
         self._await(work())
+
+    def produces(self, peer: int, address: str, sent: int | None = None) -> int:
+        """Its number. Of a link if something has been `sent` by it."""
+        known = self.produced.setdefault(peer, Producers(peer))
+        return known.open(address, self.now, None if sent is None else f"to {address}", None if sent is None else lambda: sent)
 
     def passes(self, ms: int) -> None:
         self.now += ms

@@ -29,6 +29,23 @@ def test_who_is_connected_and_who_holds_what(node, operator):
     problem(call(operator, "GET", "consumers/9/deliveries"), 404, "not-found")
 
 
+def test_who_produces_to_which_destination(node, operator):
+    number, other = node.produces(2, "queue/orders", sent=41), node.produces(1, "topic/prices")
+    items = call(operator, "GET", "producers").document["items"]
+    assert [(item["producer"], item["destination"], item["sent"], item["link"]) for item in items] == [
+        (other, "topic/prices", None, None),
+        (number, "queue/orders", 41, "to queue/orders"),
+    ]
+    assert call(operator, "GET", "producers?limit=1").document["next"] == str(other)
+    assert [item["producer"] for item in call(operator, "GET", f"producers?limit=1&after={other}").document["items"]] == [number]
+    assert [item["account"] for item in call(operator, "GET", f"producers?destination={node.number()}").document["items"]] == ["shop"]
+    assert [item["producer"] for item in call(operator, "GET", "producers?connection=1").document["items"]] == [other]
+    one = call(operator, "GET", f"producers/{number}").document
+    assert (one["client_id"], one["connection"], one["waiting"], one["held_up"], one["alias"]) == ("till", 2, 0, False, None)
+    problem(call(operator, "GET", f"producers/{number + 1}"), 404, "not-found")
+    problem(call(operator, "GET", f"producers/{1 << 60}"), 404, "not-found")
+
+
 def test_what_hangs_is_given_back(node, operator):
     released = call(operator, "POST", "consumers/7/release", {"deliveries": [1]}, Idempotency_Key="once")
     assert released.document["result"] == {"released": 1, "left": 1}
@@ -50,13 +67,16 @@ def test_each_needs_its_right(node, viewer):
         problem(call(viewer, method, path, {} if method == "POST" else None), 403, "forbidden")
         assert call(Client(), method, path, {} if method == "POST" else None).status_code == 401
     rita = person("rita", role="restricted")
-    for path in ("connections", "connections/2", "consumers"):
+    producer = node.produces(2, "queue/orders")
+    for path in ("connections", "connections/2", "consumers", "producers"):
         problem(call(bearer(token(rita, name=path.replace("/", "."))), "GET", path), 403, "forbidden")
     client = bearer(token(rita, name="t"))
     problem(call(client, "GET", "consumers/7/deliveries"), 404, "not-found")
+    problem(call(client, "GET", f"producers/{producer}"), 404, "not-found")
     granted(rita, "queue/orders", "metrics")
     problem(call(client, "GET", "consumers/7/deliveries"), 403, "forbidden")
-    assert call(client, "GET", f"consumers?destination={node.number()}").status_code == 200
+    for path in (f"consumers?destination={node.number()}", f"producers?destination={node.number()}", f"producers/{producer}"):
+        assert call(client, "GET", path).status_code == 200
     problem(call(client, "POST", "consumers/7/release", {}), 403, "forbidden")
     granted(rita, "queue/*", "metrics", "manage", "browse_headers")
     assert call(client, "GET", "consumers/7/deliveries").status_code == 200

@@ -27,7 +27,8 @@ def test_one_is_made_queried_found_stale_and_ended(node, database, operator):
     assert (shown["name"], shown["address"], shown["account"], shown["depth"], shown["segments"]) == ("s", "topic/prices", "guest", 0, 0)
     facts.execute(database, "UPDATE surety.subscription SET idle_since = 1 WHERE name = 's'")
     (stale,) = call(operator, "GET", "subscriptions/stale").document["items"]
-    assert (stale["number"], stale["depth"]) == (number, 0)
+    assert (stale["number"], stale["depth"], stale["growth"], stale["growth_since"]) == (number, 0, None, None)
+    assert [item["number"] for item in call(operator, "GET", "subscriptions/stale?idle_seconds=0").document["items"]] == [number]
     begun = call(operator, "POST", f"subscriptions/{number}/purge")
     assert (begun.status_code, begun.document["verb"], begun.document["arguments"]["subscription"]) == (201, "purge", number)
     assert call(operator, "DELETE", f"subscriptions/{number}").document["result"] == {"subscription": number, "discarded": 0}

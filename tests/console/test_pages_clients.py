@@ -24,13 +24,13 @@ def _page(client, path, status=200):
 
 @override_settings(LOOK_WAIT_SECONDS=0)
 def test_without_a_node_the_page_says_that_it_is_unknown(operator):
-    for path in ("/connections", "/consumers", "/connections/1", "/consumers/7"):
+    for path in ("/connections", "/consumers", "/producers", "/connections/1", "/consumers/7"):
         assert "only a node knows" in _page(operator, path, 503)
 
 
 def test_who_is_not_there_is_not_there(node, operator):
     assert "no such consumer" in _page(operator, "/consumers/9", 404)
-    for path in ("/connections/9", "/connections/9/close", "/consumers?destination=99"):
+    for path in ("/connections/9", "/connections/9/close", "/consumers?destination=99", "/producers?destination=99"):
         _page(operator, path, 404)
 
 
@@ -45,6 +45,19 @@ def test_connections_lead_to_their_consumers_and_to_what_these_hold(node, operat
     assert held.count("Give back</a>") == 2
     assert "queue/orders" in _page(operator, f"/consumers?destination={node.number()}")
     assert "Nobody consumes here" in _page(operator, "/consumers?connection=1")
+
+
+def test_who_produces_is_shown_with_what_is_known_of_it(node, viewer):
+    assert "Nobody produces anything" in _page(viewer, "/producers")
+    node.produces(2, "queue/orders", sent=41)
+    node.produces(1, "topic/prices")
+    shown = _page(viewer, "/producers")
+    assert shown.count("<tr>") == 3
+    assert 'href="/connections/2">shop' in shown
+    assert ">41<" in shown
+    assert "topic/prices" not in _page(viewer, f"/producers?destination={node.number()}")
+    assert "queue/orders" not in _page(viewer, "/producers?connection=1")
+    assert "Nobody produces here" in _page(viewer, "/producers?connection=9")
 
 
 def test_one_message_is_given_back_then_the_rest(node, operator):

@@ -105,4 +105,62 @@ def test_what_it_holds_is_told() -> None:
     for body in "abcde":
         publish(bench, body)
     told = bench.control("subscriptions", numbers=[number, 99])["subscriptions"]
-    assert told == {str(number): {"depth": 5, "unsettled": 0, "consumers": 0, "segments": 2}}
+    assert told == {str(number): {"depth": 5, "unsettled": 0, "consumers": 0, "segments": 2, "growth": None, "growth_since": None}}
+
+
+def growth(bench: Bench, number: int) -> tuple[float | None, int | None]:
+    told = bench.control("subscriptions", numbers=[number])["subscriptions"][str(number)]
+    return told["growth"], told["growth_since"]
+
+
+def pass_ms(bench: Bench, milliseconds: int) -> None:
+    bench.now += milliseconds
+    bench.flush(report=True)
+
+
+def test_how_its_backlog_grows_is_unknown_for_a_minute_then_told_since_when(bench: Bench) -> None:
+    number = bench.control("subscribe", TOPIC, **HOW)["subscription"]
+    pass_ms(bench, 1000)
+    assert growth(bench, number) == (None, None)
+    for _ in range(10):
+        publish(bench, "a", "b", "c")
+        pass_ms(bench, 12_000)
+    assert growth(bench, number) == (15.0, bench.now - 60_000)
+    later = bench.now
+    for _ in range(5):
+        publish(bench, "a")
+        pass_ms(bench, 12_000)
+    assert growth(bench, number) == (5.0, later), "what was before is over"
+    pass_ms(bench, 60_000)
+    assert growth(bench, number) == (0.0, later + 60_000)
+    pass_ms(bench, 86_400_000)
+    assert growth(bench, number) == (0.0, later + 60_000), "nothing has changed since"
+
+
+def test_a_backlog_that_is_worked_off_shrinks(bench: Bench) -> None:
+    number = bench.control("subscribe", TOPIC, **HOW)["subscription"]
+    publish(bench, *"abcdef")
+    pass_ms(bench, 1000)
+    began = bench.now
+    durable(bench, credit=6)
+    bench.settle(1, 2, 3, 4, peer=2)
+    pass_ms(bench, 120_000)
+    assert growth(bench, number) == (-2.0, began)
+
+
+def test_of_a_pattern_its_topics_are_added_up_and_after_a_crash_nobody_knows(bench: Bench) -> None:
+    bench.attach(1, peer=2, address="topic/*", name="s", durable=True)
+    bench.apply(c.Detach(2, 1))
+    publish(bench, "a")
+    bench.send("a", address="topic/other")
+    number = bench.destination(TOPIC).subscriptions[0].wildcard.number
+    pass_ms(bench, 1000)
+    publish(bench, "b", "c")
+    bench.send("b", address="topic/other")
+    pass_ms(bench, 60_000)
+    assert growth(bench, number) == (3.0, bench.now - 60_000)
+    restart(bench)
+    pass_ms(bench, 1000)
+    assert growth(bench, number) == (None, None)
+    pass_ms(bench, 60_000)
+    assert growth(bench, number) == (0.0, bench.now - 60_000)

@@ -6,6 +6,8 @@ from typing import Any
 
 from broker_core.engine import commands as c
 from broker_core.engine.effects import Outcome
+from broker_core.engine.presence import page_of_producers
+from broker_core.engine.producers import ADDRESSES_MAX, PER_PEER, Producers
 from broker_core.engine.selector import compile_selector
 from broker_core.engine.subscription import Filter
 from tests.engine.rig import QUEUE, START, Bench
@@ -45,13 +47,14 @@ def test_the_brokers_own_connection_is_not_closed() -> None:
 
 def test_connections_are_listed_with_what_they_hold() -> None:
     bench = holding()
-    found = by_number(bench.control("connections", origins={"2": ["10.0.0.7", "stomp"]})["connections"], "connection")
+    found = by_number(bench.control("connections", origins={"2": ["10.0.0.7", "stomp", 4]})["connections"], "connection")
     assert list(found) == [1, 2]
     assert found[2] == {
-        "connection": 2, "account": "shop", "client_id": "till", "since": START, "address": "10.0.0.7", "protocol": "stomp", "consumers": 1, "browsers": 0,
-        "unsettled": 3, "oldest_since": START + 4000, "transactions": 0, "temporary_destinations": 0, "blocked_by": [], "forwards": False, "stopped": False,
+        "connection": 2, "account": "shop", "client_id": "till", "since": START, "address": "10.0.0.7", "protocol": "stomp", "producers": 4,
+        "consumers": 1, "browsers": 0, "unsettled": 3, "oldest_since": START + 4000, "transactions": 0, "temporary_destinations": 0,
+        "blocked_by": [], "forwards": False, "stopped": False,
     }  # fmt: skip
-    assert (found[1]["unsettled"], found[1]["oldest_since"], found[1]["address"]) == (0, None, None)
+    assert (found[1]["unsettled"], found[1]["oldest_since"], found[1]["address"], found[1]["producers"]) == (0, None, None, None)
 
 
 def test_lists_are_pages() -> None:
@@ -81,6 +84,79 @@ def test_consumers_say_what_they_want_and_hold() -> None:
     assert (found[9]["subscription_name"], found[9]["durable"]) == ("s", True)
     assert found[20]["kind"] == "browser"
     assert list(by_number(bench.control("consumers", destination=QUEUE)["consumers"], "consumer")) == [7, 8]
+
+
+def told(bench: Bench, known: dict[int, Producers], /, **asked: Any) -> dict[str, Any]:
+    produced = page_of_producers(bench.engine.shard, asked, known)
+    return bench.control("producers", **asked, produced=produced | {"held_up": [2]})
+
+
+def test_producers_are_listed_with_their_connections_and_with_what_waits() -> None:
+    bench = Bench()
+    bench.apply(c.Open(2, "shop", "till"))
+    bench.control("create", QUEUE, max_messages=1)
+    bench.control("create_alias", "queue/old", target=QUEUE)
+    known = {1: Producers(1), 2: Producers(2), 3: Producers(3)}
+    known[2].meet("queue/old", START)
+    known[1].open(QUEUE, START + 5, "mine", lambda: 12)
+    known[3].meet(QUEUE, START)
+    bench.send("a", "b", "c")
+    first, second = told(bench, known)["producers"]
+    assert first == {
+        "producer": PER_PEER + 1, "connection": 1, "account": "guest", "client_id": "", "destination": QUEUE, "alias": None, "link": "mine",
+        "since": START + 5, "sent": 12, "waiting": 2, "held_up": False,
+    }  # fmt: skip
+    assert (second["destination"], second["alias"], second["link"], second["sent"], second["waiting"]) == (QUEUE, "queue/old", None, None, 0)
+    assert (second["client_id"], second["held_up"]) == ("till", True)
+    assert [row["connection"] for row in told(bench, known, destination=QUEUE)["producers"]] == [1, 2], "not who has not logged in"
+    assert told(bench, known, destination="queue/other")["producers"] == []
+
+
+def test_producers_are_pages_in_order_of_their_numbers() -> None:
+    bench = Bench()
+    known = {number: Producers(number) for number in range(1, 4)}
+    for number in (2, 3):
+        bench.apply(c.Open(number, "shop"))
+    for producers in known.values():
+        for name in "abc":
+            producers.meet(f"queue/{name}", START)
+    seen, after = [], 0
+    for _ in range(5):
+        page = told(bench, known, after=after, limit=2)
+        seen += [row["producer"] for row in page["producers"]]
+        after = page["next"] or after
+    assert (seen, page["next"]) == ([peer * PER_PEER + n for peer in (1, 2, 3) for n in (1, 2, 3)], None)
+    assert [row["connection"] for row in told(bench, known, connection=2)["producers"]] == [2, 2, 2]
+    assert [row["destination"] for row in told(bench, known, only=2 * PER_PEER + 3)["producers"]] == ["queue/c"]
+    assert told(bench, known, only=2 * PER_PEER + 9)["producers"] == []
+    assert told(bench, known, only=9 * PER_PEER)["producers"] == []
+
+
+def test_what_is_known_of_a_connections_producers_is_bounded() -> None:
+    producers = Producers(1)
+    producers.meet("temp-queue/node-1-1.1", START)
+    assert len(producers) == 0, "who answers requests has as many of these as there are clients"
+    for number in range(2 * ADDRESSES_MAX):
+        producers.meet("queue/first", START)
+        producers.meet(f"queue/{number}", START)
+    assert len(producers) == ADDRESSES_MAX
+    numbers = [producers.open("queue/a", START, "link", None) for _ in range(10)]
+    assert len(producers) == ADDRESSES_MAX + 10
+    for number in [*numbers, *numbers]:
+        producers.close(number)
+    assert len(producers) == ADDRESSES_MAX
+
+
+def test_a_number_that_is_free_again_is_not_anothers() -> None:
+    producers = Producers(1)
+    kept = producers.open("queue/kept", START, "kept", None)
+    seen = set()
+    for _ in range(PER_PEER):
+        number = producers.open("queue/a", START, "link", None)
+        seen.add(number)
+        producers.close(number)
+    assert kept not in seen
+    assert {number // PER_PEER for number in seen} == {1}
 
 
 def test_what_a_consumer_holds_is_listed_by_delivery() -> None:

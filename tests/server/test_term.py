@@ -199,10 +199,15 @@ def test_an_operator_sees_a_connection_and_closes_it_with_a_reason(run: Run, mon
         (seen,) = (await asked("connections"))["connections"]
         assert (seen["protocol"], seen["consumers"]) == ("stomp", 1)
         assert seen["address"] is not None
+        client.send(b"m", "1", "other")
+        await turns()
+        (producer,) = (await asked("producers", destination="queue/other"))["producers"]
+        assert (producer["connection"], producer["destination"], producer["held_up"]) == (seen["connection"], "queue/other", False)
+        assert (await asked("connections"))["connections"][0]["producers"] == 1
         await asked("disconnect", connection=seen["connection"], reason="it hangs")
         await turns()
         assert client.commands()[-1] == "ERROR"
-        assert (await asked("connections"))["connections"] == []
+        assert (await asked("connections"))["connections"] == (await asked("producers"))["producers"] == []
         await term.end()
 
     run(story())
