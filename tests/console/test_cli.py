@@ -4,15 +4,18 @@ import json
 import os
 import pwd
 import re
+import shlex
 import subprocess
 from pathlib import Path
 
 import pytest
 from django.test import override_settings
+from django.urls import Resolver404, resolve
 
 from console.cli import commands, described, exits
 from console.cli.completion import script
-from console.cli.options import parser_of
+from console.cli.described import form
+from console.cli.options import parser_of, split
 from tests.console import facts
 from tests.console.api import granted, person
 from tests.console.engine_node import EngineNode
@@ -381,6 +384,31 @@ def test_the_table_of_operations_names_the_command_that_does_each_of_them():
         assert found or not re.search("(GET|POST|PUT|PATCH|DELETE) ", row[1]), row
         named |= set(found)
     assert named == {command.name for command in commands.COMMANDS} - EXPLAINED
+
+
+def test_the_table_of_operations_says_no_command_call_or_page_that_is_not_there():
+    called, wrong = {(method, form(path)) for method, path in described.operations()}, []
+    for _, here, commanded in _rows():
+        for words in re.findall(r"`mq ([^`]*)`", commanded):
+            _, (verb, thing, *rest) = split(shlex.split(words))
+            command = commands.find(verb, thing)
+            try:
+                parser_of(command, described.describe(command)).parse_args(["x" if word == "..." else word for word in rest])
+            except exits.Ended as ended:
+                wrong += [words] * ("are required" not in ended.sentence)  # some are cut short
+        for method, path in re.findall(r"`(GET|POST|PUT|PATCH|DELETE) ([a-z][^ ?`]*)", here):
+            found = form(re.sub(r"/(commit|pause)$", "/{verb}", path) if path.startswith("branches") else path)
+            wrong += [(method, path)] * ((method, found) not in called)
+        for page in re.findall(r"`/([a-z]+)(?:/<n>)?(?:/(?:[a-z]+|<key>))*`", here):
+            wrong += [page] * (not resolves(f"/{page}") and not resolves(f"/{page}/ready"))
+    assert wrong == []
+
+
+def resolves(path: str) -> bool:
+    try:
+        return bool(resolve(path))
+    except Resolver404:
+        return False
 
 
 EXPLAINED = {"list problem", "query me", "query request"}
