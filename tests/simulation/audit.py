@@ -89,6 +89,8 @@ class Known:
     """It wishes to be discarded when it dies."""
     dead_of: str = ""
     """The reason why it ended otherwise than at a consumer's will: EXPIRED, OLDEST or LOW_PRIORITY. Of a topic it ends so once."""
+    let_go: bool = False
+    """An operator has taken it back from its consumer, who may not know: what this one says of it comes too late, and is confirmed all the same."""
     group: str = ""
     """Of messages that stay together; others of its session may come before it or behind it."""
 
@@ -253,6 +255,8 @@ class Auditor:
             self._require(not over, f"{uid} came to {at.address}, though it was acknowledged at {over}")
             return
         self._require(redelivered or address not in message.first_seen, f"{uid} came from {address} a second time without its flag")
+        if message.let_go:
+            return
         self._require(address not in message.ack_confirmed, f"{uid} came back to {address}, its acknowledgement was confirmed")
         if address == DEAD:
             self._check_dead(message, headers, now)
@@ -299,14 +303,17 @@ class Auditor:
         place = (at.place, message.uid)
         holder = self._holders.get(place)
         held = holder is not None and holder.open and message.uid in holder.outstanding
-        self._require(not held or bool(message.excused), f"{message.uid} is outstanding on {holder and holder.name} and came to {at.name}")
+        excused = bool(message.excused) or message.let_go
+        self._require(not held or excused, f"{message.uid} is outstanding on {holder and holder.name} and came to {at.name}")
         if at.auto:
             message.acked.add(at.place)
             message.unacknowledged = True
             return
+        at.outstanding.pop(message.uid, None)  # as a later delivery: cumulative acknowledgements go by their order
         at.outstanding[message.uid] = message
         self._holders[place] = at
-        self._require(len(at.outstanding) <= at.prefetch, f"{at.name} holds {len(at.outstanding)}, it asked for {at.prefetch}")
+        holds = sum([not each.let_go for each in at.outstanding.values()])
+        self._require(holds <= at.prefetch, f"{at.name} holds {holds}, it asked for {at.prefetch}")
 
     def missed(self, at: Subscription, uid: str, headers: dict[str, str]) -> None:
         """It was written for a link that is gone; without acknowledgements that was its delivery."""
@@ -367,6 +374,12 @@ class Auditor:
             if message.level < below and here:
                 message.excused = message.excused or why
 
+    def lets_go(self, address: str) -> None:
+        """An operator takes back what a consumer of this queue holds; which one of them clients do not know. It comes again, flagged."""
+        for message in self.known.values():
+            if message.address == address and not (message.ack_confirmed or message.rejection_confirmed):
+                message.let_go = True
+
     def purges(self, addresses: Iterable[str]) -> None:
         """An operator discards what waits there, and will undo it: what is stored comes back, and nothing else."""
         for address in addresses:
@@ -397,7 +410,8 @@ class Auditor:
                 self._counts["discarded as they wished"] += bool(message.nacks or message.rejected) and not message.acked
                 continue
             dead = DEAD in message.seen | message.acked
-            self._require(dead or not message.rejection_confirmed, f"{message.uid} was rejected at {message.rejection_confirmed} and is not dead")
+            rejected = message.rejection_confirmed and not message.let_go
+            self._require(dead or not rejected, f"{message.uid} was rejected at {message.rejection_confirmed} and is not dead")
             if message.owed:
                 died = message.removed or (dead and message.expires > 0)
                 missing = [place for place in message.owed if not (place in message.acked or died or (dead and place in message.rejected))]

@@ -96,6 +96,8 @@ class Climate:
     """Of an operator's steps those that change the limits of a queue."""
     guarded: bool = False
     """Operators change rules of access, and close connections."""
+    managed: bool = False
+    """Operators quiesce, drain and replace the node, and take back what consumers hold."""
     keepers: int = 0
     """Clients of the queues between which operators move messages."""
     slow_in: int = 20
@@ -259,6 +261,17 @@ OPERATED = Climate(
     kills=0.09,
 )
 GUARDED = Climate("guarded", replace(LIMITS, memory_octets=10_000), consumes=(*QUEUES, *QUEUES, DEAD, TOPIC), subscribers=1, kills=0.02, guarded=True)
+MANAGED = Climate(
+    "managed",
+    replace(LIMITS, memory_octets=10_000),
+    transactions=0.0,
+    looks=0.0,
+    held=20,
+    leaves=0.03,
+    subscribers=1,
+    kills=0.02,
+    managed=True,
+)
 SPOKEN = (
     Climate(
         "amqp",
@@ -277,7 +290,7 @@ SPOKEN = (
 """Where most clients speak AMQP."""
 
 
-NAMES = {climate.name: climate for climate in (*CLIMATES, *LIMITED, CROWDED, OPERATED, GUARDED, *SPOKEN)}
+NAMES = {climate.name: climate for climate in (*CLIMATES, *LIMITED, CROWDED, OPERATED, GUARDED, MANAGED, *SPOKEN)}
 AMQP_SHARE = 0.4
 """Of clients, in those histories of any climate in which some speak AMQP: one of six."""
 
@@ -290,6 +303,8 @@ def climate_of(seed: int, name: str = "") -> Climate:
         return CROWDED
     if seed % 23 == 17:
         return GUARDED
+    if seed % 29 == 24:
+        return MANAGED
     if seed % 11 == 9:
         return OPERATED
     if seed % 13 == 9:

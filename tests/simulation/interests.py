@@ -47,6 +47,10 @@ class Interest:
     """When its receipt came; 0: it may not have begun."""
     is_over: bool = False
     """From now on nothing is owed to it."""
+    is_suspended: bool = False
+    """It is being purged: nobody knows what it holds."""
+    purged: int = 0
+    """What was sent before is not owed to it any more."""
 
     def takes(self, message: Known) -> bool:
         wanted = self.wanted
@@ -77,6 +81,10 @@ class Interests:
     def is_sure(self, interest: Interest) -> None:
         interest.sure = interest.sure or self.moment()
 
+    def goes_on(self, interest: Interest) -> None:
+        """It has been purged."""
+        interest.is_suspended, interest.purged = False, self.moment()
+
     def sees(self, interest: Interest, message: Known) -> None:
         what = f"{message.uid} of {message.client_id or 'nobody'} to {message.address}, {message.colour} with priority {message.priority},"
         self._require(interest.takes(message), f"{what} came to {interest.place}, which is {interest.wanted}")
@@ -85,9 +93,10 @@ class Interests:
 
     def owed(self, interest: Interest) -> list[Known]:
         """What must have come to it, or must come, and was not consumed."""
-        if not interest.sure or interest.is_over:
+        if not interest.sure or interest.is_over or interest.is_suspended:
             return []
-        return [m for m in self._sent if interest.sure < m.said and self._is_promised(m) and interest.place not in m.acked and interest.takes(m)]
+        since = max(interest.sure, interest.purged)
+        return [m for m in self._sent if since < m.said and self._is_promised(m) and interest.place not in m.acked and interest.takes(m)]
 
     @staticmethod
     def _is_promised(message: Known) -> bool:

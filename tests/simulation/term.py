@@ -21,6 +21,8 @@ from broker_core.server.clock import Clock
 from broker_core.server.host import Host
 from broker_core.server.inbox import Inbox
 from broker_core.server.listening import Node
+from broker_core.server.managing import VERBS as NODE_VERBS
+from broker_core.server.managing import Managing
 from broker_core.server.metrics import Metrics
 from broker_core.server.space import Space
 from broker_core.engine.levels import UNMAPPED, LevelMapping
@@ -31,6 +33,7 @@ from broker_core.conversion import decode
 from .amqp_speech import FRAME_OCTETS
 from .bodies import Bodies
 from .guarding import Guard
+from .managing import OtherNodes, Watch
 from .slow_store import SlowStore
 from .turns import Turns
 from .unused import Unused
@@ -76,7 +79,7 @@ def quiet() -> Iterator[None]:
 class Watched(Engine):
     """Counts, and checks its invariants after flushes."""
 
-    __slots__ = ("bodies", "counts", "dropped", "flushes", "gone", "guard", "host", "log", "turns", "unused")
+    __slots__ = ("bodies", "counts", "dropped", "flushes", "gone", "guard", "host", "log", "turns", "unused", "watch")
 
     def __init__(self, engine: Engine, counts: Counter[str], log: Callable[[object], None]) -> None:
         super().__init__(engine.shard)
@@ -86,6 +89,7 @@ class Watched(Engine):
         self.turns = Turns(counts, engine.shard.limits.settings.max_active_consumers)
         self.unused = Unused(counts)
         self.guard = Guard(counts)
+        self.watch: Watch
         self.gone = self.dropped = 0
 
     def apply(self, command: Command, now: int) -> None:
@@ -94,6 +98,7 @@ class Watched(Engine):
         self.turns.sees(command)
         self.unused.sees(self.shard, command)
         self.guard.sees(command)
+        self.watch.sees(self.shard, command)
         super().apply(command, now)
 
     def flush(self, now: int, *, report: bool = False, space_low: bool = False) -> Effects:
@@ -102,6 +107,7 @@ class Watched(Engine):
         self.bodies.check(self.shard, effects.discarded)
         self.turns.check(effects.outputs)
         self.guard.check(effects.outputs)
+        self.watch.check(effects.outputs)
         self.unused.check(self.shard, effects.outputs)
         self._count()
         if self.flushes % CHECK_EVERY == 0:
@@ -153,8 +159,13 @@ class _Everybody:
 
 
 class Term:
-    def __init__(self, store: SlowStore, clock_ms: int, limits: Limits, counts: Counter[str], log: Callable[[object], None]) -> None:
-        self.store, self.limits, self.counts, self.log = store, limits, counts, log
+    def __init__(
+        self, store: SlowStore, clock_ms: int, limits: Limits, counts: Counter[str], log: Callable[[object], None], released: Callable[[str], None]
+    ) -> None:
+        """`released`: told of the address where an operator takes back what a consumer holds."""
+        self.store, self.limits, self.counts, self.log, self._released = store, limits, counts, log, released
+        self.handed_over = False
+        """To another node, as an operator wanted."""
         self._clock_ms, self._began = clock_ms, asyncio.get_running_loop().time()
         self.wires: list[Wire] = []
         self.serving = False
@@ -166,12 +177,18 @@ class Term:
         await self._recover()
         store: Any = self.store
         tasks = [asyncio.create_task(work) for work in (self.host.run(), self._take_requests(), self._look(), Inbox(store, self.host).run())]
+        succeeded = asyncio.create_task(self.managing.successor.wait())
+        tasks.append(asyncio.create_task(self._hand_over(succeeded, tasks[0])))
         self.serving = True
         try:
             await asyncio.wait({self.killed, *tasks}, return_when=asyncio.FIRST_COMPLETED)
             for task in tasks:
                 if task.done():
                     task.result()
+            if self.handed_over and not self.killed.done():
+                await asyncio.wait({self.killed, tasks[-1]}, return_when=asyncio.FIRST_COMPLETED)
+                if tasks[-1].done():
+                    tasks[-1].result()
         except BaseException:
             self.serving = False
             await self.node.close("the broker is stepping down; connect again")
@@ -181,11 +198,24 @@ class Term:
             self.store.dead = True
             for wire in self.wires:
                 wire.kill()
-            for task in tasks:
+            for task in [*tasks, succeeded]:
                 task.cancel()
-            await asyncio.gather(*tasks, return_exceptions=True)
+            await asyncio.gather(*tasks, succeeded, return_exceptions=True)
+            await self.managing.close()
             for wire in self.wires:
                 wire.peer.connection_lost(None)
+
+    async def _hand_over(self, succeeded: asyncio.Task[bool], running: asyncio.Task[None]) -> None:
+        """As server.supervisor does it: what was taken in is committed and answered, then everybody is told and closed."""
+        await succeeded
+        self.handed_over = True
+        self.log("hands over")
+        await self.managing.close()
+        self.node.wind_down()
+        await self.host.flushed()
+        await self.node.close("another node takes over; connect again")
+        self.host.stop()
+        await running
 
     async def _recover(self) -> None:
         found = await self.store.recover()
@@ -201,6 +231,8 @@ class Term:
         config = dataclasses.replace(BrokerConfig(), unconfirmed_octets_max=4096)
         self.node = Node(config, self.host, store, clock, accounts, metrics, "simulated", found.instance, found.epoch)
         self.node.stomp_limits, self.node.amqp_limits = STOMP_LIMITS, AMQP_LIMITS
+        self.managing = Managing(self.node, self.host, OtherNodes(), "simulated", found.epoch)
+        self.engine.watch = Watch(self.managing, self.node, self.counts, self._released)
         self.log(("recovered", found.epoch, self.engine.shard.commit_number, self.engine.shard.sequence))
 
     async def _publish(self, _effects: Effects) -> None:
@@ -217,6 +249,9 @@ class Term:
             waiting = await self.store.control_requests()
             new = [request for request in waiting if request.request not in self._asked]
             self._asked = {request.request for request in waiting}
+            for request in [request for request in new if request.verb in NODE_VERBS]:
+                self.host.spawn(self.managing.do(request))
+            new = [request for request in new if request.verb not in NODE_VERBS]
             if new:
                 self.host.submit([Control(r.request, r.verb, r.address, r.arguments, r.deadline) for r in new])
             await asyncio.sleep(CONTROL_SECONDS)

@@ -21,10 +21,12 @@ from .branches import Manager
 from .climates import climate_of
 from .crowding import Crowd
 from .clients import ADDRESSES, BRIEF, QUEUES, WINDOWS, Client, Drainer, Founder, Stranger
+from .curating import Curated
 from .faults import Faults
 from .guarding import Guardian
 from .looks import Looks
 from .loop import VirtualLoop, virtual_time
+from .managing import Steward
 from .operating import Keeper, Operators
 from .outsiders import Outsider
 from .repeating import Repeater
@@ -113,6 +115,13 @@ MUST_HAPPEN = (
     "operations done",
     "consumers closed by a rule",
     "connections closed by operators",
+    "messages taken back by operators",
+    "durable subscriptions made by operators",
+    "durable subscriptions purged by operators",
+    "durable subscriptions ended by operators",
+    "nodes quiesced",
+    "nodes drained",
+    "nodes taken over",
     "operations cancelled",
     "operations that went on after a crash",
     "operations that skipped something",
@@ -221,7 +230,7 @@ class World:
         while not self.ended:
             store = SlowStore(self.database.open(self.now_ms()), self._stores, self.climate.slow_in, self.counts)
             store.calm = self.faults.calm
-            self.term = Term(store, self.now_ms(), self.climate.limits, self.counts, self.log)
+            self.term = Term(store, self.now_ms(), self.climate.limits, self.counts, self.log, self.auditor.lets_go)
             try:
                 await self.term.run()
             except CommitLost as lost:
@@ -241,12 +250,14 @@ class World:
         clients += [self._either(Subscriber, AmqpSubscriber)(self, f"u{number}") for number in range(self.climate.subscribers)]
         clients += [Outsider(self, f"o{number}") for number in range(2)]
         clients += [Repeater(self, f"n{number}") for number in range(self.climate.repeaters)]
+        clients += [Curated(self, f"p{number}") for number in range(2 if self.climate.managed else 0)]
         clients += [Keeper(self, f"k{number}") for number in range(self.climate.keepers)]
-        operators, guardian = Operators(self), Guardian(self)
+        operators, guardian, steward = Operators(self), Guardian(self), Steward(self)
         playing = [asyncio.create_task(client.run()) for client in clients]
         managing = [asyncio.create_task(self.manager.run())] if self.climate.branches else []
         operating = [asyncio.create_task(operators.run())] if self.climate.keepers else []
         operating += [asyncio.create_task(guardian.run())] if self.climate.guarded else []
+        operating += [asyncio.create_task(steward.run())] if self.climate.managed else []
         troubling = asyncio.create_task(self.faults.run())
         await self._until(lambda: self.counts["commands"] >= self._commands, [serving, troubling, *playing, *managing, *operating], 3600.0)
         troubling.cancel()
@@ -254,7 +265,7 @@ class World:
         for client in clients:
             client.stopping = True
         await self._until(lambda: all(task.done() for task in playing), [serving, *playing, *managing], 60.0)
-        operators.stopping = guardian.stopping = True
+        operators.stopping = guardian.stopping = steward.stopping = True
         await self._until(lambda: all(task.done() for task in operating), [serving, *operating], 60.0)
         await self._drain([serving, *managing])
         self.manager.stopping = True

@@ -17,6 +17,7 @@ from . import (
     durability,
     full,
     inbox,
+    managing,
     memory,
     names,
     operations,
@@ -55,6 +56,7 @@ BUGS: tuple[Bug, ...] = (
     *undoing.BUGS,
     *amqp.BUGS,
     *access.BUGS,
+    *managing.BUGS,
 )
 
 
