@@ -87,11 +87,11 @@ class Engine:
         for browser in browsers:
             browsing.released(shard, browser)
 
-    def flush(self, now: int, *, report: bool = False, space_low: bool = False) -> Effects:
+    def flush(self, now: int, *, report: bool = False, tell: bool = False, space_low: bool = False) -> Effects:
         """Close the open batch: fire timers, hand out what can be delivered, and say what must be durable, told and read.
 
         The host says `released` when it has released what an earlier flush returned.
-        `report`: add a checkpoint, statistics and maintenance. `space_low`: delayed messages that are due must wait (R21).
+        `report`: add a checkpoint, statistics and maintenance. `tell`: add statistics. `space_low`: delayed messages that are due must wait (R21).
         """
         shard = self.shard
         shard.now = now
@@ -123,7 +123,7 @@ class Engine:
         shard.accepted_before = shard.accepted
         marked += batch.served
         _record_lanes(shard)
-        rows = statistics(shard) if report else []
+        rows = statistics(shard) if report or tell else []
         for cursor in batch.wanted:
             want_next(shard, cursor)
         for subscription in marked:

@@ -281,7 +281,7 @@ class Host:
             self._flushed = []
             if self._held and not self._space.low:
                 self.submit(())
-            effects = self._engine.flush(self._clock.now(), report=self._reporter.is_due(), space_low=self._space.low)
+            effects = self._engine.flush(self._clock.now(), report=self._reporter.is_due(), tell=self._reporter.tells(), space_low=self._space.low)
             self._reporter.begin(effects)
             self._open = OpenBatch()
             if self._waiting:

@@ -1,4 +1,4 @@
-"""Reads once a second what pages watch, while somebody watches, and wakes those who tell them. One a process."""
+"""Reads once a second what pages watch, and at once when the node has told something new, while somebody watches; wakes those who tell them. One a process."""
 
 from __future__ import annotations
 
@@ -13,18 +13,21 @@ from .board import Board, Subject, Told
 
 log = logging.getLogger("surety.live")
 
-EVERY_SECONDS = 1.0
+EVERY_SECONDS, PULSE_SECONDS = 1.0, 0.2
 Read = Callable[[Collection[Subject]], Awaitable[Mapping[Subject, Told]]]
+Pulse = Callable[[], Awaitable[object]]
+"""Something else whenever there may be something new to read; cheap."""
 
 
 class Feed:
     """`read` is called with everything that is watched. While it fails nobody is told anything, so that pages say that they are stale."""
 
-    def __init__(self, read: Read, every_seconds: float = EVERY_SECONDS) -> None:
+    def __init__(self, read: Read, pulse: Pulse | None = None, every_seconds: float = EVERY_SECONDS) -> None:
         self.name = secrets.token_hex(6)
         """Versions of another feed, such as that of an earlier process, mean nothing here."""
         self.board = Board()
-        self._read, self._every = read, every_seconds
+        self._read, self._pulse, self._every = read, pulse, every_seconds
+        self._beat: object = None
         self._watched: dict[object, frozenset[Subject]] = {}
         self._turned = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
@@ -49,7 +52,23 @@ class Feed:
     async def _run(self) -> None:
         while self._watched:
             await self._turn()
+            await self._rest()
+
+    async def _rest(self) -> None:
+        """Until something may be new, and not for longer than a turn."""
+        if self._pulse is None:
             await asyncio.sleep(self._every)
+            return
+        until = asyncio.get_running_loop().time() + self._every
+        while (left := until - asyncio.get_running_loop().time()) > 0:
+            await asyncio.sleep(min(left, PULSE_SECONDS))
+            try:
+                beat = await self._pulse()
+            except DatabaseError:
+                continue  # as the reading will say
+            if beat != self._beat:
+                self._beat = beat
+                return
 
     async def _turn(self) -> None:
         subjects = frozenset().union(*self._watched.values())

@@ -13,7 +13,7 @@ from channels.generic.websocket import AsyncWebsocketConsumer
 from .board import Subject
 from .feed import Feed
 from .person import is_ours, person, session_key
-from .topics import read, subject_of
+from .topics import pulse, read, subject_of
 
 SUBJECTS_MAX = 500
 TEXT_CHARACTERS_MAX = 1 << 16
@@ -28,7 +28,7 @@ def _apart(function: Any) -> Any:
     return database_sync_to_async(function, thread_sensitive=False)
 
 
-feed = Feed(_apart(read))
+feed = Feed(_apart(read), _apart(pulse))
 
 
 class LiveSocket(AsyncWebsocketConsumer):

@@ -10,7 +10,7 @@ from django.apps import apps
 
 from console.permissions import LOOK, METRICS
 from console.rates import Rate, Reading
-from console.selectors import destinations, health, node, totals
+from console.selectors import destinations, health, node, operations, totals
 from console.selectors.destinations import Destination
 
 from . import texts
@@ -71,6 +71,11 @@ TOPICS = {
     "shape": Topic(_shape, ""),
 }
 """By name. A page that shows something else which changes adds a line."""
+
+
+def pulse() -> object:
+    """Another value whenever the node has told something new of destinations or operations: what is watched is read then, and not a second later."""
+    return destinations.told_at(), operations.progress()
 
 
 def subject_of(text: object) -> Subject | None:

@@ -63,5 +63,11 @@ def by_number(number: int, within: Sight = EVERYTHING) -> Operation | None:
     return _made(found[0]) if found and within.shows(found[0]["address"]) else None
 
 
+def progress() -> list[tuple[Any, ...]]:
+    """How far those are that wait or run: their numbers, and what they have looked at. One query, by index."""
+    found = rows("SELECT operation, state, looked_at FROM surety.operation WHERE shard = 0 AND ended_at IS NULL ORDER BY operation LIMIT 1000")
+    return [tuple(row.values()) for row in found]
+
+
 def _made(row: dict[str, Any]) -> Operation:
     return Operation(**{**row, "arguments": json.loads(row["arguments"])})

@@ -180,6 +180,26 @@ async def test_nothing_is_read_when_nobody_listens():
     assert count == len(asked) > 1
 
 
+async def test_what_the_node_has_told_is_read_at_once():
+    told, read_at = ["first"], []
+
+    async def read(subjects):
+        read_at.append(told[0])
+        return {}
+
+    async def pulse():
+        return told[0]
+
+    feed = Feed(read, pulse, every_seconds=60)
+    feed.watch("a page", frozenset([("overview", "")]))
+    await asyncio.sleep(0.5)
+    assert len(read_at) == 2, "the first reading may have come before the first beat"
+    told[0] = "second"
+    await asyncio.sleep(0.3)
+    assert read_at[2:] == ["second"]
+    feed.forget("a page")
+
+
 def test_what_is_watched_has_a_known_form():
     assert subject_of("destinations/-5") == ("destinations", "-5")
     assert [subject_of(text) for text in ("destinations", "destinations/", "destinations/1/2", "overview/1", "destinations/٣", None)] == [None] * 6

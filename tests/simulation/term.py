@@ -101,8 +101,8 @@ class Watched(Engine):
         self.watch.sees(self.shard, command)
         super().apply(command, now)
 
-    def flush(self, now: int, *, report: bool = False, space_low: bool = False) -> Effects:
-        effects = super().flush(now, report=report, space_low=space_low)
+    def flush(self, now: int, *, report: bool = False, tell: bool = False, space_low: bool = False) -> Effects:
+        effects = super().flush(now, report=report, tell=tell, space_low=space_low)
         self.flushes += 1
         self.bodies.check(self.shard, effects.discarded)
         self.turns.check(effects.outputs)

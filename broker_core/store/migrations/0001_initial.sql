@@ -582,7 +582,7 @@ CREATE TABLE surety.foreign_link (
     created_at timestamptz NOT NULL DEFAULT clock_timestamp()
 );
 
--- What the node tells about itself once a second, for whoever asks by SQL. A row older than a few seconds means: unknown.
+-- What the node tells about itself, once a second or oftener, for whoever asks by SQL. A row older than a few seconds means: unknown.
 CREATE TABLE surety.destination_statistics (
     shard int2,
     destination int4,
