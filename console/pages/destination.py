@@ -78,9 +78,10 @@ def limits(it: Destination) -> list[dict[str, Any]]:
 
 
 def settings_of(it: Destination) -> list[tuple[str, str, bool]]:
-    """What each is called, what it is, and whether somebody has set it."""
-    settings = {**control.default_settings(), **it.settings}
-    return [(WORDS.get(name, (name.replace("_", " "),))[0], _said(name, value), name in it.settings) for name, value in settings.items()]
+    """What each is called, what it is, and whether it is not the default."""
+    usual = control.default_settings()
+    settings = {**usual, **it.settings}
+    return [(WORDS.get(name, (name.replace("_", " "),))[0], _said(name, value), value != usual[name]) for name, value in settings.items()]
 
 
 def _said(name: str, value: Any) -> str:
