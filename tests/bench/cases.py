@@ -8,6 +8,7 @@ from collections.abc import Callable
 from tests.bench.amqp import amqp
 from tests.bench.client import client
 from tests.bench.comparison import compare
+from tests.bench.console import console
 from tests.bench.dawdlers import dawdlers
 from tests.bench.deep import deep
 from tests.bench.endurance import endurance
@@ -138,7 +139,9 @@ CASES: dict[str, Callable[[Bench], list[Row]]] = {
     "many": many,
     "endurance": lambda bench: endurance(bench, "plain"),
     "endurance-snapshot": lambda bench: endurance(bench, "snapshot"),
-    # The last two leave much behind, which would count against R5's bound in the others.
+    # The last three leave much behind, which would count against R5's bound in the others.
     "endurance-stray": lambda bench: endurance(bench, "stray"),
     "mixed": mixed,
+    # And this one most of all: it is best run alone, in a home of its own.
+    "console": console,
 }

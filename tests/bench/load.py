@@ -5,7 +5,7 @@ each. Consumers acknowledge cumulatively every `--ackevery` messages, or each by
 a process of its own, and costs as little as Python can, for driver and broker share the machine. Printed: the confirmed rate, the
 end-to-end rate (first send to last delivery), latencies of a sample, with `--every` the rate of each interval; `--json` prints one line
 for programs. A run in which a message arrives twice or never fails, unless `--exact 0`. Bodies hold no NUL octet, so frames end at NUL.
-Take a new `--dest` for every run.
+Take a new `--dest` for every run. SIGTERM ends one early, in order.
 
     --queues 10000           send round robin to DEST.0 ... DEST.9999, consumers share them
     --stray 100              every 100th message goes to DEST.stray, which nobody consumes
@@ -24,6 +24,7 @@ import argparse
 import contextlib
 import json
 import multiprocessing as mp
+import signal
 import sys
 import time
 from multiprocessing.sharedctypes import RawArray
@@ -122,6 +123,7 @@ class Run:
         o = self.o
         for process in self.processes:
             process.start()
+        signal.signal(signal.SIGTERM, lambda *_: setattr(self.running, "value", 0))  # as when the time is over; the processes themselves are not told
         # Everyone is logged in and subscribed before the clock starts.
         time.sleep(2.0 + DECLARE_SECONDS * o.consumers + (o.queues + o.selectors) / SUBSCRIBE_PER_SECOND)
         began = time.time()

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import json
 import statistics
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -53,13 +54,28 @@ class Bench:
 
     def load(self, broker: Service | RabbitMQ, **options: object) -> dict[str, Any]:
         """One run of tests.bench.load on a new queue or topic, unless `dest` names one. Raises RuntimeError with what it said if it fails."""
+        with self.beside(broker, stopped=False, **options) as report:
+            pass
+        return report
+
+    @contextlib.contextmanager
+    def beside(self, broker: Service | RabbitMQ, *, stopped: bool = True, **options: object) -> Iterator[dict[str, Any]]:
+        """The same while something else is done; what is given has its figures afterwards. `stopped`: it ends with that, and not by itself."""
         kind = "topic" if options.get("durable") or options.get("selectors") else "queue"
         chosen = {"port": broker.stomp_port, "dest": f"/{kind}/bench.{next(_numbers)}", "json": 1} | options
         arguments = [f"--{name}={value}" for name, value in chosen.items()]
-        done = subprocess.run([sys.executable, "-m", "tests.bench.load", *arguments], cwd=REPOSITORY, capture_output=True, text=True)
-        if done.returncode != 0:
-            raise RuntimeError(f"load {' '.join(arguments)}\n{done.stdout[-2000:]}{done.stderr[-4000:]}\n{broker.evidence()[-6000:]}")
-        return json.loads(done.stdout.splitlines()[-1])
+        command = [sys.executable, "-m", "tests.bench.load", *arguments]
+        report: dict[str, Any] = {}
+        with subprocess.Popen(command, cwd=REPOSITORY, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+            try:
+                yield report
+            finally:
+                if stopped:
+                    process.terminate()
+                said, complained = process.communicate()
+        if process.returncode != 0:
+            raise RuntimeError(f"load {' '.join(arguments)}\n{said[-2000:]}{complained[-4000:]}\n{broker.evidence()[-6000:]}")
+        report |= json.loads(said.splitlines()[-1])
 
     def timed(self, broker: Service | RabbitMQ, **options: object) -> dict[str, Any]:
         return self.load(broker, **({"n": MESSAGES_ENDLESS, "seconds": self.seconds} | options))

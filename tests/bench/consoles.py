@@ -1,0 +1,125 @@
+"""Consoles that are open and that nobody touches: `python -m tests.bench.consoles PORT COOKIE COUNT PATH ...`, until standard input ends.
+
+Each does what the script of a page does: it says over its WebSocket what the page shows, is told of it, and fetches those parts again that are not told, or of
+which it is told that they are others. The pages are taken in turn. Prints a line when all of them are told something, and at the end what they had.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import random
+import re
+import sys
+from dataclasses import dataclass, field
+
+from websockets.asyncio.client import connect
+
+POLL_SECONDS = 5.0
+"""As live.js has it, for parts without a shape."""
+_KEY = re.compile(r'data-(?:live|live-state|live-value|shape)="([^"]+)"')
+_PART = re.compile(r"<[a-z]+[^>]*\sdata-refresh\b[^>]*>")
+_SHAPE, _EVERY, _NAME = (re.compile(rf'\s{name}="([^"]+)"') for name in ("data-shape", "data-every", "id"))
+
+
+@dataclass(slots=True)
+class Had:
+    """By all consoles together."""
+
+    told: int = 0
+    cells: int = 0
+    fetched: int = 0
+    open: int = 0
+    all_told: asyncio.Event = field(default_factory=asyncio.Event)
+
+
+@dataclass(slots=True, frozen=True)
+class Part:
+    name: str
+    shape: str
+    seconds: float | None
+    """Fetched so often; None: only when its shape is another."""
+
+
+class Console:
+    def __init__(self, port: int, cookie: str, path: str, had: Had) -> None:
+        self._port, self._cookie, self._path, self._had = port, cookie, path, had
+        self._shapes: dict[str, str | None] = {}
+
+    async def run(self) -> None:
+        page = await self._get()
+        parts = [_part(tag) for tag in _PART.findall(page)]
+        watch = sorted({key.rpartition("/")[0] for key in _KEY.findall(page)})
+        origin = f"http://127.0.0.1:{self._port}"
+        headers = {"Cookie": self._cookie}
+        async with connect(f"ws://127.0.0.1:{self._port}/live", origin=origin, additional_headers=headers, proxy=None) as socket, asyncio.TaskGroup() as tasks:
+            await socket.send(json.dumps({"watch": watch, "feed": None, "since": None}))
+            for part in parts:
+                if part.seconds is not None:
+                    tasks.create_task(self._again_and_again(part))
+            heard = False
+            async for text in socket:
+                cells = json.loads(text)["cells"]
+                self._had.told += 1
+                self._had.cells += len(cells)
+                if not heard:
+                    heard = True
+                    self._had.open += 1
+                    self._had.all_told.set()
+                for part in [part for part in parts if part.shape in cells]:
+                    before = self._shapes.get(part.shape)
+                    self._shapes[part.shape] = cells[part.shape]
+                    if before is not None and before != cells[part.shape]:
+                        tasks.create_task(self._get(part))
+
+    async def _again_and_again(self, part: Part) -> None:
+        assert part.seconds is not None
+        await asyncio.sleep(random.random() * part.seconds)
+        while True:
+            await self._get(part)
+            await asyncio.sleep(part.seconds)
+
+    async def _get(self, part: Part | None = None) -> str:
+        """The page, or as htmx asks for a part of it."""
+        asks = f"HX-Request: true\r\nHX-Target: {part.name}\r\n" if part else ""
+        reader, writer = await asyncio.open_connection("127.0.0.1", self._port)
+        writer.write(f"GET {self._path} HTTP/1.1\r\nHost: 127.0.0.1:{self._port}\r\nCookie: {self._cookie}\r\n{asks}Connection: close\r\n\r\n".encode())
+        answer = (await reader.read()).decode(errors="replace")
+        writer.close()
+        if not answer.startswith("HTTP/1.1 200"):
+            raise RuntimeError(f"{self._path}: {answer[:200]}")
+        self._had.fetched += part is not None
+        return answer
+
+
+def _part(tag: str) -> Part:
+    shape, every, name = (found[1] if (found := each.search(tag)) else "" for each in (_SHAPE, _EVERY, _NAME))
+    return Part(name, shape, float(every) if every and shape else None if shape else POLL_SECONDS)
+
+
+async def main(port: int, cookie: str, count: int, paths: list[str]) -> None:
+    had = Had()
+    consoles = [asyncio.create_task(Console(port, cookie, paths[number % len(paths)], had).run()) for number in range(count)]
+    while had.open < count:
+        had.all_told.clear()
+        await asyncio.wait([asyncio.create_task(had.all_told.wait()), *consoles], return_when=asyncio.FIRST_COMPLETED)
+        _raise_failure(consoles)
+    had.told = had.cells = had.fetched = 0
+    print("open", flush=True)
+    await asyncio.to_thread(sys.stdin.read)
+    _raise_failure(consoles)
+    print(json.dumps({"told": had.told, "cells": had.cells, "fetched": had.fetched}), flush=True)
+    for console in consoles:
+        console.cancel()
+    await asyncio.gather(*consoles, return_exceptions=True)
+
+
+def _raise_failure(consoles: list[asyncio.Task[None]]) -> None:
+    for console in consoles:
+        if console.done():
+            console.result()
+            raise RuntimeError("the WebSocket was closed")
+
+
+if __name__ == "__main__":
+    asyncio.run(main(int(sys.argv[1]), sys.argv[2], int(sys.argv[3]), sys.argv[4:]))
