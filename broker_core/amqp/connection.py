@@ -280,7 +280,7 @@ class Connection:
             elif output.__class__ is Drained:
                 sender = self.links.senders.get(output.link)
                 if sender is not None:
-                    sender.drained()
+                    sender.drained(output.drain)
             elif output.__class__ is Found:
                 output.token.sender.found(output)
             elif output.__class__ is Waiting:

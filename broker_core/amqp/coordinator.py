@@ -55,6 +55,8 @@ class Transactions:
     """One such link; what it has declared and not discharged is rolled back when it closes."""
 
     role = RECEIVER
+    unanswered = None
+    """Its attach is answered at once."""
 
     def __init__(self, session: Session, attach: Attach) -> None:
         self.session = session
@@ -169,6 +171,13 @@ class Transactions:
     def _give_credit(self) -> None:
         self._credit += 1
         self.session.write_flow(self.handle, self._count, self._credit)
+
+
+def transaction_of(state: DeliveryState) -> TransactionalState | None:
+    """In which the message is to be sent: all of its state that counts, and is kept."""
+    if not isinstance(state, TransactionalState):
+        return None
+    return state if state.outcome is None else TransactionalState(state.txn_id)
 
 
 def _said(octets: bytes) -> Declare | Discharge:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from broker_core.engine.message import Message
 
-from .performatives import DeliveryState
+from .performatives import TransactionalState
 
 
 @dataclass(slots=True, eq=False)
@@ -15,7 +15,8 @@ class Incoming:
 
     delivery_id: int
     settled: bool
-    state: DeliveryState | None
+    state: TransactionalState | None
+    """The transaction that it is sent in."""
     pieces: list[bytes] = field(default_factory=list)
     octets: int = 0
     """Held in `pieces`."""

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from .connection import Connection
     from .session import Session
 
+SESSIONS_A_MICROSECOND = 4
+"""Looked through for each attach."""
 LINKS_PER_PEER = 65536
 """The engine's number of a link is peer * 65536 + n: so many links can be told apart on one connection."""
 
@@ -52,6 +54,7 @@ class Links:
     def check_name(self, attach: Attach) -> None:
         """Raises LinkFault, SessionFault."""
         limits, sessions = self.connection.limits, self.connection.sessions.by_channel.values()
+        self.connection.effort += len(sessions) // SESSIONS_A_MICROSECOND
         if sum([session.unanswered for session in sessions]) > limits.links_max:
             raise SessionFault(RESOURCE_LIMIT, f"more than {limits.links_max} links of one connection were detached, and that was not answered")
         if len(attach.name) > limits.name_max:

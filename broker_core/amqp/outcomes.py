@@ -8,6 +8,7 @@ from broker_core.engine.commands import Settle, Transacted
 from broker_core.engine.effects import Outcome
 
 from .performatives import Accepted, DeliveryState, Disposition, Modified, Rejected, Released, TransactionalState
+from .refusals import INVALID_FIELD, SessionFault
 from .tokens import Settled
 
 if TYPE_CHECKING:
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     from .session import Session
 
 MODULUS = 1 << 32
+RANGE_MAX = 1 << 31
 ACCEPTED = Outcome.ACCEPTED
 LOOK_EFFORT = 16
 """Deliveries that a disposition may mean, looked at in a microsecond, about."""
@@ -23,24 +25,30 @@ LOOK_EFFORT = 16
 class Unsettled:
     """Of one session."""
 
-    __slots__ = ("deliveries", "session")
+    __slots__ = ("_gone", "deliveries", "session")
 
     def __init__(self, session: Session) -> None:
         self.session = session
         self.deliveries: dict[int, tuple[Sender, int]] = {}
-        """Link and tag, by delivery-id."""
+        """Link and tag, by delivery-id. Some of them may be of links that are gone:"""
+        self._gone = 0
+        """So many at the most."""
 
     def forget(self, sender: Sender) -> None:
-        """The link is gone."""
-        gone = [delivery_id for delivery_id, (link, _) in self.deliveries.items() if link is sender]
-        for delivery_id in gone:
-            del self.deliveries[delivery_id]
+        """The link is gone. All are looked at when much of them may be, so that each costs a constant number of steps, however many links go."""
+        self._gone += sender.delivered
+        if self._gone and 2 * self._gone >= len(self.deliveries):
+            self.session.connection.effort += len(self.deliveries) // LOOK_EFFORT
+            self.deliveries = {number: each for number, each in self.deliveries.items() if not each[0].closing}
+            self._gone = 0
 
     def disposition(self, disposition: Disposition, events: list[Any]) -> None:
-        """It has a state, or settles."""
+        """It has a state, or settles. Raises SessionFault."""
         first, last, state = disposition.first, disposition.last, disposition.state
         if last is None or last == first:
-            if (found := self.deliveries.pop(first, None)) is not None and not (disposition.settled and state.__class__ is Accepted and _joins(found, events)):
+            if (found := self.deliveries.pop(first, None)) is not None and not found[0].closing:
+                if disposition.settled and state.__class__ is Accepted and _joins(found, events):
+                    return
                 self._settle(found[0], range(found[1], found[1] + 1), first, disposition, events)
             return
         taken = self._take(first, last)
@@ -57,13 +65,16 @@ class Unsettled:
         """Those of the range that are unsettled, in order; they are not any more."""
         unsettled = self.deliveries
         count = (last - first) % MODULUS + 1
+        if last < first and count > RANGE_MAX:  # else it goes on behind the highest number, as RFC 1982 has it
+            raise SessionFault(INVALID_FIELD, f"a disposition is about deliveries {first} to {last}, which comes before")
         if count <= len(unsettled):
             self.session.connection.effort += count // LOOK_EFFORT
             ids = [delivery_id % MODULUS for delivery_id in range(first, first + count)]
         else:
             self.session.connection.effort += len(unsettled) // LOOK_EFFORT
             ids = [delivery_id for delivery_id in unsettled if (delivery_id - first) % MODULUS < count]
-        return [(delivery_id, unsettled.pop(delivery_id)) for delivery_id in ids if delivery_id in unsettled]
+        found = [(delivery_id, unsettled.pop(delivery_id)) for delivery_id in ids if delivery_id in unsettled]
+        return [each for each in found if not each[1][0].closing]
 
     def _settle(self, sender: Sender, tags: range, first: int, disposition: Disposition, events: list[Any]) -> None:
         """Of one link, neighbours in every respect."""
@@ -77,12 +88,26 @@ class Unsettled:
             for number, tag in enumerate(tags):
                 self.deliveries[first + number] = (sender, tag)
             return
-        token = None if disposition.settled else Settled(self.session, first, first + len(tags) - 1, disposition.state)
+        token = None if disposition.settled else Settled(self.session, first, first + len(tags) - 1, told(disposition.state))
         peer = self.session.connection.peer
         if transaction is None:
             events.append(Settle(peer, sender.link, tags, 0, outcome, token))
         else:
             events.append(Transacted(peer, transaction, Settle(peer, sender.link, tags, 0, outcome), token))
+
+
+def plain(outcome: object) -> Accepted | Rejected | Released | Modified | None:
+    """Without what it may carry along."""
+    if isinstance(outcome, Modified):
+        return Modified(outcome.delivery_failed, outcome.undeliverable_here)
+    return outcome.__class__() if isinstance(outcome, Accepted | Rejected | Released) else None
+
+
+def told(state: DeliveryState | None) -> DeliveryState | None:
+    """What the peer's word is answered with: the same, but for what it carries along, which could be large."""
+    if isinstance(state, TransactionalState):
+        return TransactionalState(state.txn_id, plain(state.outcome))
+    return plain(state)
 
 
 def _joins(found: tuple[Sender, int], events: list[Any]) -> bool:

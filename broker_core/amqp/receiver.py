@@ -10,9 +10,10 @@ from broker_core.engine.refusal import Refusal
 
 from .addresses import KINDS, address_of
 from .arrivals import Arrivals, Said
+from .coordinator import transaction_of
 from .incoming import BodyDropped, BodyPart, Incoming
 from .performatives import (
-    ACCEPTED, RECEIVER, Attach, DeliveryState, Error, Flow, ReceiverSettleMode, Rejected, Target, TransactionalState, Transfer,
+    ACCEPTED, RECEIVER, Attach, DeliveryState, Error, Flow, ReceiverSettleMode, Rejected, Target, Transfer,
 )  # fmt: skip
 from .refusals import (
     INVALID_FIELD, MESSAGE_SIZE, NOT_IMPLEMENTED, RESOURCE_LIMIT, TRANSFER_LIMIT, LinkFault, SessionFault,
@@ -73,6 +74,11 @@ class Receiver:
         """The peer has detached it, perhaps before it was answered."""
 
     # -- opening and closing --------------------------------------------------------------------------------------------------------
+    @property
+    def unanswered(self) -> Attach | None:
+        """The peer's attach, until it is answered."""
+        return None if self._is_open else self._attach
+
     def open(self, events: list[Any]) -> None:
         if self._made:
             events.append(CreateTemporary(self.session.connection.peer, self._made, Made(self)))
@@ -177,21 +183,21 @@ class Receiver:
     def waits(self, sent: Relayed) -> None:
         """One full destination must not take the credit that is for all: what waits there does not count, up to as much as a link of its own would have."""
         messages, octets = self._waiting_by.get(sent.address, (0, 0))
-        self._waiting_by[sent.address] = messages + 1, octets + sent.octets
+        self._waiting_by[sent.address] = messages + 1, octets + sent.size
         self._waiting += 1
         self.session.accept(self, -1, sent.state)
 
     def waits_no_more(self, sent: Relayed) -> None:
         messages, octets = self._waiting_by.pop(sent.address)
         if messages > 1:
-            self._waiting_by[sent.address] = messages - 1, octets - sent.octets
+            self._waiting_by[sent.address] = messages - 1, octets - sent.size
         self._waiting -= 1
 
     def _check_room(self, incoming: Incoming) -> None:
         """Raises LinkFault if as much waits already where it goes. A transaction does not wait."""
         messages, octets = self._waiting_by.get(self._to, (0, 0))
         limits = self.session.connection.limits
-        if (messages >= limits.credit or octets >= limits.credit_octets) and incoming.state.__class__ is not TransactionalState:
+        if (messages >= limits.credit or octets >= limits.credit_octets) and incoming.state is None:
             raise LinkFault(RESOURCE_LIMIT, f"{self._to} is full, and {messages} messages of this link wait for room there: send it again later")
 
     # -- messages -------------------------------------------------------------------------------------------------------------------
@@ -211,14 +217,16 @@ class Receiver:
                 raise LinkFault(TRANSFER_LIMIT, "a message came without credit for it")
             self._credit -= 1
             self._count += 1
+            state = None if transfer.state is None else transaction_of(transfer.state)
             if not (transfer.more or transfer.aborted):
-                self._take(Incoming(transfer.delivery_id, transfer.settled is True, transfer.state), payload, events)
+                self._take(Incoming(transfer.delivery_id, transfer.settled is True, state), payload, events)
                 return
-            incoming = self._incoming = Incoming(transfer.delivery_id, transfer.settled is True, transfer.state)
+            incoming = self._incoming = Incoming(transfer.delivery_id, transfer.settled is True, state)
         elif transfer.delivery_id is not None and transfer.delivery_id != incoming.delivery_id:
             raise SessionFault(INVALID_FIELD, f"delivery {incoming.delivery_id} has not ended")
         incoming.settled = incoming.settled or transfer.settled is True
-        incoming.state = transfer.state or incoming.state
+        if transfer.state is not None:
+            incoming.state = transaction_of(transfer.state) or incoming.state
         if transfer.aborted:
             self._end(events)
             self.replenish()
@@ -333,13 +341,13 @@ class Receiver:
         self._size = max(message.size, self._size - self._size // SIZE_DECAY)
         state, transaction = incoming.state, None
         told: DeliveryState = ACCEPTED
-        if state.__class__ is TransactionalState:
+        if state is not None:
             transaction = state.txn_id
             told = connection.transactions.accepted(transaction)
         if self._address:
             token = Sent(self, incoming.delivery_id, held, incoming.settled, told)
         else:
-            token = Relayed(self, incoming.delivery_id, held, incoming.settled, told, incoming.address)
+            token = Relayed(self, incoming.delivery_id, held, incoming.settled, told, incoming.address, message.size)
         self._unconfirmed += 1
         connection.unconfirmed += 1
         connection.unconfirmed_octets += held
@@ -384,7 +392,7 @@ class Receiver:
     def _reject(self, incoming: Incoming, error: Error, events: list[Any]) -> None:
         """A message that does not reach the engine. What is still to come of it is dropped."""
         self._drop_rest = self._incoming is incoming
-        if incoming.state.__class__ is TransactionalState:
+        if incoming.state is not None:
             # Its client may have said that all is to be committed: to settle what there is not is what tells the engine that this cannot be.
             peer = self.session.connection.peer
             events.append(Transacted(peer, incoming.state.txn_id, Settle(peer, 0)))

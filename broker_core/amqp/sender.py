@@ -12,9 +12,10 @@ from broker_core.engine.effects import Delivered, Found, Outcome
 from broker_core.engine.message import StoredBody
 
 from .mapping import delivery
+from .outcomes import plain
 from .per_message import WholeTransfers
 from .performatives import (
-    SENDER, Accepted, Attach, DeliveryState, Error, Flow, Modified, Rejected, Released, SenderSettleMode, Source, Transfer,
+    SENDER, Attach, Error, Flow, SenderSettleMode, Source, Transfer,
 )  # fmt: skip
 from .tokens import Attached, Closed, Looked
 
@@ -80,13 +81,6 @@ class Outgoing:
         return Transfer(self.sender.handle, aborted=True)
 
 
-def _plain(outcome: object) -> DeliveryState | None:
-    """Without what it may carry along."""
-    if isinstance(outcome, Modified):
-        return Modified(outcome.delivery_failed, outcome.undeliverable_here)
-    return outcome.__class__() if isinstance(outcome, Accepted | Rejected | Released) else None
-
-
 class Sender:
     role = SENDER
 
@@ -96,7 +90,7 @@ class Sender:
         self.name = attach.name
         self.link = link
         """The engine's number; 0: it consumes nothing, its subscription was only looked for."""
-        self.default_outcome = _plain(attach.source.default_outcome) if attach.source is not None else None
+        self.default_outcome = plain(attach.source.default_outcome) if attach.source is not None else None
         self.presettled = consumer.presettled
         self._settles = consumer.presettled and not consumer.browses
         """What has left is settled."""
@@ -115,6 +109,10 @@ class Sender:
         """The delivery-count that it may reach."""
         self._is_open = self._owes_flow = False
         """It was answered; the peer wants to hear of its credit when it is."""
+        self.waiting = 0
+        """Deliveries that the session has no room for."""
+        self._drains = self._drain = 0
+        """How often the peer has asked to be drained; which of these holds, 0: none."""
         self._drained = False
         """What waits is to leave before the peer is told that it is drained."""
 
@@ -212,6 +210,11 @@ class Sender:
 
     # -- credit ---------------------------------------------------------------------------------------------------------------------
     @property
+    def delivered(self) -> int:
+        """So many deliveries there were."""
+        return self._tag
+
+    @property
     def _count(self) -> int:
         """The delivery-count."""
         return (self._tag + self._lapsed) % MODULUS
@@ -225,19 +228,24 @@ class Sender:
                 behind = 0
             credit = min(flow.link_credit, CREDIT_MAX)
             self._limit = (self._count - behind + credit) % MODULUS
-            events.append(Grant(self.link, max(credit - behind, 0), flow.drain, self._tag, self.session.connection.peer))
+            self._drained = False  # what was asked before is not asked any more, or anew
+            self._drains += flow.drain
+            self._drain = self._drains if flow.drain else 0
+            events.append(Grant(self.link, max(credit - behind, 0), self._drain, self._tag, self.session.connection.peer))
         if flow.echo and self._is_open:
             self._tell()
         self._owes_flow = flow.echo and not self._is_open
 
-    def drained(self) -> None:
-        """Nothing more can come now: the rest of the credit lapses."""
-        self._drained = True
-        self._tell_drained()
+    def drained(self, drain: int) -> None:
+        """Nothing more can come now: the rest of the credit lapses, unless the peer has changed its mind meanwhile."""
+        if drain == self._drain:
+            self._drained = True
+            self.tell_drained()
 
-    def _tell_drained(self) -> None:
-        if self._drained and not self.closing and not self.session.holds(self):
-            self._drained = False
+    def tell_drained(self) -> None:
+        """Something of it has left, or never will: if that was the last and the peer wants to know."""
+        if self._drained and not self.closing and not self.waiting:
+            self._drained, self._drain = False, 0
             self._lapsed += self._credit
             self.session.write_flow(self.handle, self._count, 0, drained=True)
 
@@ -278,8 +286,7 @@ class Sender:
         """The last octet of a delivery is written."""
         if self._settles or (outgoing.stored is not None and outgoing.settled):  # the engine keeps a large body until it is told, for a browser too
             self._settle(outgoing.tag, outgoing.tag + 1)
-        if self._drained:
-            self._tell_drained()
+        self.tell_drained()
 
     def _settle(self, first: int, upto: int) -> None:
         """Neighbours that have left."""

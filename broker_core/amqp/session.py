@@ -12,7 +12,7 @@ from .performatives import (
 from .refusals import (
     ERRANT_LINK, FRAME_SIZE, FRAMING_ERROR, HANDLE_IN_USE, NOT_ALLOWED, UNATTACHED_HANDLE, ConnectionFault, LinkFault, SessionFault, fitting,
 )  # fmt: skip
-from .outcomes import Unsettled
+from .outcomes import LOOK_EFFORT, Unsettled
 from .sender import Outgoing, Sender
 from .tokens import Closed
 
@@ -56,6 +56,8 @@ class Session:
         """Deliveries for which the peer's window has no room, in order; the first of them may have left in part."""
         self.waiting_octets = 0
         """Theirs, when they began to wait."""
+        self._dropped: dict[Sender, list[Outgoing]] = {}
+        """While the session ends: what has waited, by link."""
         self._accepted: list[tuple[int, DeliveryState]] = []
         """What the engine has confirmed, by delivery-id, and the peer is to be told now."""
         self._fed: dict[Receiver, None] = {}
@@ -178,14 +180,16 @@ class Session:
     def close(self, events: list[Any]) -> None:
         """The session has ended: its links are gone."""
         self._is_over = True
+        self.unsettled.deliveries.clear()
+        for outgoing in self._waiting:
+            outgoing.is_dropped = True
+            self._dropped.setdefault(outgoing.sender, []).append(outgoing)
+        self._waiting.clear()
+        self.waiting_octets = 0
         for link in list(self.links.values()):
             link.lose(events)
         self.links.clear()
-        for outgoing in self._waiting:
-            outgoing.is_dropped = True
-        self._waiting.clear()
-        self.waiting_octets = 0
-        self.unsettled.deliveries.clear()
+        self._dropped.clear()
         self._accepted.clear()
         self._fed.clear()
         self._leaving.clear()
@@ -201,7 +205,7 @@ class Session:
     def transfer(self, transfer: Transfer, payload: bytes, events: list[Any]) -> None:
         self._next_incoming_id = (self._next_incoming_id + 1) % MODULUS
         link = self.links.get(transfer.handle)
-        if link is None:
+        if link is None or transfer.handle in self._leaving:
             if transfer.handle in self._detached:
                 return
             raise SessionFault(UNATTACHED_HANDLE, f"no link has handle {transfer.handle}")
@@ -211,7 +215,12 @@ class Session:
             link.transfer(transfer, payload, events)  # type: ignore[union-attr]
         except LinkFault as fault:
             link.lose(events)
-            self.end_link(transfer.handle, fault.error)
+            unanswered = link.unanswered  # type: ignore[union-attr]
+            if unanswered is None:
+                self.end_link(transfer.handle, fault.error)
+            else:
+                self._free(transfer.handle)
+                self.refuse_attach(unanswered, fault.error)
 
     def accept(self, receiver: Receiver, delivery_id: int, state: DeliveryState) -> None:
         """The engine has confirmed it; told with others like it by `tell_accepted`, as is the credit that the producer has again."""
@@ -300,6 +309,7 @@ class Session:
             self.unsettled.deliveries[outgoing.delivery_id] = (outgoing.sender, outgoing.tag)
         self._waiting.append(outgoing)
         self.waiting_octets += outgoing.size
+        outgoing.sender.waiting += 1
 
     def pump(self) -> None:
         """Write what there is room for."""
@@ -308,8 +318,8 @@ class Session:
             outgoing = waiting[0]
             if outgoing.is_dropped:
                 self._write_abort(outgoing)
-                waiting.popleft()
-                self.waiting_octets -= outgoing.size
+                self._waits_no_more(outgoing)
+                outgoing.sender.tell_drained()
                 continue
             for payload, more in outgoing.payloads(most):
                 out.append(frame(self.channel, outgoing.transfer(more=more), payload))
@@ -319,17 +329,23 @@ class Session:
                     break
             if not outgoing.is_over:
                 break
-            waiting.popleft()
-            self.waiting_octets -= outgoing.size
+            self._waits_no_more(outgoing)
             outgoing.sender.has_left(outgoing)
 
-    def holds(self, sender: Sender) -> bool:
-        """Something of it waits."""
-        return any(outgoing.sender is sender for outgoing in self._waiting)
+    def _waits_no_more(self, outgoing: Outgoing) -> None:
+        self._waiting.popleft()
+        self.waiting_octets -= outgoing.size
+        outgoing.sender.waiting -= 1
 
     def forget(self, sender: Sender) -> list[Outgoing]:
         """The link is gone: what waits of it does not leave any more, but a delivery that has begun ends, aborted if the peer's window has
         room to say so, else with its link. What waited."""
+        if self._is_over:
+            return self._dropped.pop(sender, [])
+        self.unsettled.forget(sender)
+        if not sender.waiting:
+            return []
+        self.connection.effort += len(self._waiting) // LOOK_EFFORT
         head = self.head
         if head is not None and head.sender is sender and head.has_begun and self._remote_window > 0:
             self._write_abort(head)
@@ -338,7 +354,7 @@ class Session:
         for outgoing in dropped:
             outgoing.is_dropped = True
         self._waiting = deque([outgoing for outgoing in self._waiting if outgoing.sender is not sender])
-        self.unsettled.forget(sender)
+        sender.waiting = 0
         return dropped
 
     def abort(self, outgoing: Outgoing) -> None:

@@ -55,11 +55,13 @@ class Sent(Token):
 class Relayed(Sent):
     """Of a message that came on a link to the anonymous relay."""
 
-    __slots__ = ("address", "is_waiting")
+    __slots__ = ("address", "is_waiting", "size")
 
-    def __init__(self, receiver: Receiver, delivery_id: int, octets: int, settled: bool, state: DeliveryState, address: str) -> None:
+    def __init__(self, receiver: Receiver, delivery_id: int, octets: int, settled: bool, state: DeliveryState, address: str, size: int) -> None:
         super().__init__(receiver, delivery_id, octets, settled, state)
         self.address = address
+        self.size = size
+        """Octets of the message, be they in memory or in the store."""
         self.is_waiting = False
 
     def waits(self) -> None:

@@ -37,7 +37,7 @@ class Browser:
         self.wanted = wanted
         self.credit = credit
         """Copies that it may be sent; None: as many as there are."""
-        self.drain = False
+        self.drain = 0
         """Its peer wants to know when nothing more can come."""
         self.doing = Doing.NOTHING
         self.page: PageLoaded | None = None

@@ -109,8 +109,8 @@ def grant(shard: Shard, browser: Browser, command: Grant) -> None:
 def _drain(shard: Shard, browser: Browser) -> None:
     """Nothing more can come."""
     if browser.drain:
-        browser.credit, browser.drain = 0, False
-        shard.batch.outputs.append(Drained(browser.peer.number, browser.link))
+        shard.batch.outputs.append(Drained(browser.peer.number, browser.link, browser.drain))
+        browser.credit = browser.drain = 0
 
 
 def released(shard: Shard, browser: Browser) -> None:

@@ -192,11 +192,11 @@ UNLIMITED_CREDIT = 1 << 62
 
 @dataclass(slots=True)
 class Grant:
-    """Set the link's credit (AMQP flow); `drain`: answer Drained when no more can be delivered now."""
+    """Set the link's credit (AMQP flow); `drain`: answer Drained, with this number, when no more can be delivered now; 0: do not, whatever was asked before."""
 
     link: int
     credit: int
-    drain: bool = False
+    drain: int = 0
     counted: int | None = None
     """The tag of the last delivery that is not to come out of this credit: those behind it were on their way when the peer said so. None: all were
     counted."""

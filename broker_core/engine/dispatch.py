@@ -193,8 +193,8 @@ def settle_presettled(shard: Shard) -> None:
 def drain(shard: Shard, link: Link) -> None:
     """The peer wants to know when nothing more can come: its remaining credit lapses (AMQP 2.6.7)."""
     if link.credit == 0 or not is_eligible(link) or not _may_receive(shard, link):
-        link.credit, link.drain = 0, False
-        shard.batch.outputs.append(Drained(link.peer.number, link.number))
+        shard.batch.outputs.append(Drained(link.peer.number, link.number, link.drain))
+        link.credit = link.drain = 0
 
 
 def _may_receive(shard: Shard, link: Link) -> bool:

@@ -89,6 +89,8 @@ class Refused:
 class Drained:
     peer: int
     link: int
+    drain: int = 1
+    """What the Grant had there that asked for it."""
 
 
 @dataclass(slots=True)

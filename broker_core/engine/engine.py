@@ -273,7 +273,7 @@ def _grant(shard: Shard, command: c.Grant) -> None:
     if link := shard.links.get(command.link):
         link.credit = command.credit if command.counted is None else max(command.credit - (link.tag - command.counted), 0)
         link.drain = command.drain
-        link.subscription.draining = link.subscription.draining or command.drain
+        link.subscription.draining = link.subscription.draining or command.drain > 0
         feed(shard, link)
     elif browser := shard.browsing.browsers.get(command.link):
         browsing.grant(shard, browser, command)

@@ -171,7 +171,8 @@ class Link:
         """Once its credit is used up it gets none back before so few deliveries are outstanding (checklist item 34)."""
         self.withheld = 0
         """Credit that it gets back then."""
-        self.drain = False
+        self.drain = 0
+        """What its last Grant said of it."""
         self.selector_octets = 0
         """Of the text of its selector, on a queue: they count for its account."""
         self.tag = 0

@@ -19,6 +19,8 @@ SEND_BUFFER_LOW = 4
 """Delivering goes on when the send buffer has fallen to a quarter."""
 CLOSE_SECONDS = 10.0
 """What is written last must have been read by then; a peer that reads nothing would else keep its connection for ever."""
+LEAVING_SECONDS = 60.0
+"""The last word of a peer that has shut its end down is answered by then, or it is taken for gone."""
 
 
 class SocketPeer(FlowControl[MachineT]):
@@ -37,6 +39,7 @@ class SocketPeer(FlowControl[MachineT]):
         self._client_id = ""
         self._timer: asyncio.TimerHandle | None = None
         self._severing: asyncio.TimerHandle | None = None
+        self._leaving: asyncio.TimerHandle | None = None
         self._lost = asyncio.Event()
 
     # -- what differs by protocol -------------------------------------------------------------------------------------------------------
@@ -103,8 +106,12 @@ class SocketPeer(FlowControl[MachineT]):
         return effort
 
     def eof_received(self) -> bool:
-        """Clients shut their end down behind their last word, and wait for the answer, which may take a commit. TLS knows no half of a connection."""
-        return self._connection.is_leaving and self._transport is not None and self._transport.get_extra_info("ssl_object") is None
+        """Clients shut their end down behind their last word, and wait for the answer, which may take a commit. TLS knows no half of a connection. Who has gone
+        altogether looks the same: if what he sent waits for room, nobody else would say so."""
+        stays = self._connection.is_leaving and self._transport is not None and self._transport.get_extra_info("ssl_object") is None
+        if stays and self._leaving is None:
+            self._leaving = asyncio.get_running_loop().call_later(LEAVING_SECONDS, self.sever)
+        return stays
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._transport = None
@@ -113,7 +120,7 @@ class SocketPeer(FlowControl[MachineT]):
         if self._intake.busy:  # what it has not done is given up, and what comes behind it
             self._backlog.forget_octets()
         self._intake.cancel()
-        for work in (self._streaming, self._timer, self._severing):
+        for work in (self._streaming, self._timer, self._severing, self._leaving):
             if work is not None:
                 work.cancel()
         self._forget_outgoing()

@@ -7,6 +7,7 @@ import socket
 
 import pytest
 
+from broker_core.server import socket_peer
 from broker_core.server.amqp_peer import AmqpPeer
 from broker_core.server.stomp_peer import StompPeer
 
@@ -50,6 +51,30 @@ def test_a_client_is_served_until_the_node_closes_and_then_nobody_is() -> None:
         assert {name: told["up"] for name, told in broker.node.listeners.items()} == {"stomp": False, "amqp": False}
         with pytest.raises(OSError, match="Connect call failed"):
             await asyncio.open_connection("127.0.0.1", port)
+        await broker.end()
+
+    asyncio.run(story())
+
+
+def test_who_does_so_and_has_gone_is_not_waited_for_without_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    """His message waits for room."""
+    monkeypatch.setattr(socket_peer, "LEAVING_SECONDS", 0.01)
+
+    async def story() -> None:
+        broker = await Broker().start()
+        ours, theirs = socket.socketpair()
+        await asyncio.get_running_loop().connect_accepted_socket(lambda: StompPeer(broker.node), ours)
+        reader, writer = await asyncio.open_connection(sock=theirs)
+        writer.write(b"CONNECT\naccept-version:1.2\nhost:/\nlogin:guest\n\n\0")
+        await reader.readuntil(b"\0")
+        door = broker.store.shut("commit")
+        writer.write(b"SEND\ndestination:/queue/q\npersistent:true\n\nhi\0DISCONNECT\nreceipt:bye\n\n\0")
+        writer.write_eof()
+        assert await reader.read() == b""
+        door.set()
+        writer.close()
+        await turns()
+        assert (broker.engine.shard.peers, broker.node.connections) == ({}, 0)
         await broker.end()
 
     asyncio.run(story())
