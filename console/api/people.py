@@ -43,6 +43,7 @@ class OneAccount(View):
     @says("Change a client account: password, disabled, limits, groups, levels of reliability", shapes.Done, body=bodies.AccountBody)
     def patch(self, request: Request, name: str) -> Response:
         given = self.body(bodies.AccountBody)
+        account_service.check(self.actor, name)
         it = accounts.by_name(name)
         if it is None:
             raise Problem("not-found")

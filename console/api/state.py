@@ -69,6 +69,7 @@ class EndBranch(View):
     @says("End a prepared branch by hand, or forget that it was", shapes.ControlRequest, asks=True, once=True)
     @idempotent
     def post(self, request: Request, number: str, verb: str) -> Response:
+        branch_service.check(self.actor, verb)
         if branches.by_number(int(number)) is None:
             raise Problem("not-found")
         return told(branch_service.end(self.actor, verb, int(number)))

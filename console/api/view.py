@@ -10,6 +10,7 @@ from django.http import Http404
 from rest_framework import serializers
 from rest_framework.exceptions import APIException, NotAcceptable
 from rest_framework.negotiation import DefaultContentNegotiation
+from rest_framework.permissions import SAFE_METHODS
 from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.utils.mediatypes import media_type_matches
@@ -18,7 +19,7 @@ from rest_framework.views import APIView
 from console.permissions import Sight, sight
 from console.selectors import requests
 from console.services import idempotency
-from console.services.audit import Actor, look
+from console.services.audit import Actor, look, record
 from console.services.looking import Declined, NodeSilent
 from console.services.refusals import NotThere
 from console.services.requests import Outcome
@@ -32,6 +33,9 @@ from .problems import Problem
 LIMIT = 100
 NUMBER_MAX = (1 << 63) - 1
 YEAR_MAX = 9999
+NOT_FOUND = 404
+PATH_CHARACTERS_MAX = 200
+"""Of an address that names nothing, in the audit."""
 HARMLESS = (Problem, PermissionDenied, Http404, APIException, NotThere, NodeSilent, Declined, *problems.SENTENCES)
 """What is raised where nothing was done."""
 
@@ -64,6 +68,14 @@ class View(APIView):
         # A misspelt dry_run would do what it should only count.
         if handler is not None and (unknown := sorted(set(request.query_params) - set(known))):
             raise Problem("invalid", f"There is no parameter {unknown[0]!r}; this call takes {', '.join(sorted(known)) or 'none'}.")
+
+    def handle_exception(self, exc: Exception) -> Response:
+        """What somebody may not see is not there for him; that he tried to change it is in the audit like what he was refused."""
+        response = super().handle_exception(exc)
+        if response.status_code == NOT_FOUND and self.request.method not in SAFE_METHODS:
+            what, actor = f"{self.request.method} {self.request.path}"[:PATH_CHARACTERS_MAX], self.actor
+            record(actor.name, actor.origin, what, result={"refused": "there is no such thing, or it may not be seen"})
+        return response
 
     @property
     def actor(self) -> Actor:

@@ -142,6 +142,11 @@ def set_levels(actor: Actor, name: str, persistent: str, nonpersistent: str) -> 
     return level_warnings(persistent)
 
 
+def check(actor: Actor, name: str) -> None:
+    """Who may change none does not hear which there are. Raises PermissionDenied."""
+    require(actor, MANAGE_ACCOUNT, "account update", name)
+
+
 def update(
     actor: Actor,
     name: str,

@@ -12,6 +12,9 @@ from django.db import connection
 
 from console.permissions import LOOK, may
 
+CHARACTERS_MAX = 500
+"""Of what a row is about: no name that there is has as many."""
+
 
 @dataclass(slots=True, frozen=True)
 class Actor:
@@ -65,11 +68,15 @@ def record(
             {
                 "who": who,
                 "origin": origin,
-                "what": what,
-                # Refused attempts are recorded too, and may name anything; NUL is the one character that PostgreSQL cannot keep.
-                "address": address.replace("\x00", "\N{REPLACEMENT CHARACTER}"),
+                "what": _kept(what),
+                "address": _kept(address),
                 "arguments": json.dumps(dict(arguments or {})),
                 "request": request,
                 "result": None if result is None else json.dumps(dict(result)),
             },
         )
+
+
+def _kept(text: str) -> str:
+    """Refused attempts are recorded too, and may name anything; NUL is the one character that PostgreSQL cannot keep, and an index takes no long texts."""
+    return text[:CHARACTERS_MAX].replace("\x00", "\N{REPLACEMENT CHARACTER}")

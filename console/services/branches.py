@@ -2,10 +2,15 @@
 
 from console.permissions import RESOLVE_TRANSACTIONS
 
-from .audit import Actor
+from .audit import Actor, require
 from .requests import Outcome, ask
 
 VERBS = ("commit", "rollback", "forget")
+
+
+def check(actor: Actor, verb: str) -> None:
+    """Who may not end any does not hear which there are. Raises PermissionDenied."""
+    require(actor, RESOLVE_TRANSACTIONS, verb)
 
 
 def end(actor: Actor, verb: str, branch: int) -> Outcome:

@@ -4,7 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from console.permissions import MANAGE, PURGE
+from console.permissions import MANAGE, MANAGE_DESTINATION, PURGE
+from console.selectors import destinations
 from console.selectors.destinations import Destination
 
 from .audit import Actor, require
@@ -26,12 +27,30 @@ class Preview:
 
 
 def create(actor: Actor, address: str, settings: Mapping[str, Any] | None = None) -> Outcome:
+    _require_where_it_leads(actor, "create", address, settings or {})
     return ask(actor, MANAGE, "create", address, settings)
 
 
 def update(actor: Actor, address: str, settings: Mapping[str, Any]) -> Outcome:
     """Change the settings that are named; the others stay."""
+    _require_where_it_leads(actor, "update", address, settings)
     return ask(actor, MANAGE, "update", address, settings)
+
+
+def _require_where_it_leads(actor: Actor, verb: str, address: str, settings: Mapping[str, Any]) -> None:
+    """Its messages, by what is new in these settings: into a queue that somebody may not manage, or to another broker, he sends none. Raises
+    PermissionDenied."""
+    named = {name: settings[name] for name, _ in LEADING if settings.get(name)}
+    if not named:
+        return
+    it = destinations.by_address(address)
+    for name, right in LEADING:
+        if name in named and (it is None or it.settings.get(name) != named[name]):
+            require(actor, right, verb, address, over=str(named[name]) if right == MANAGE else "")
+
+
+LEADING = (("dead_queue", MANAGE), ("foreign_link", MANAGE_DESTINATION))
+"""Settings that take messages elsewhere, and what one must be allowed there."""
 
 
 def create_alias(actor: Actor, address: str, target: str, settings: Mapping[str, Any] | None = None) -> Outcome:

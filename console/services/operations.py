@@ -4,7 +4,7 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
-from console.permissions import BROWSE_BODIES, BROWSE_HEADERS, DELETE, MOVE, PURGE, SEND
+from console.permissions import BROWSE_BODIES, BROWSE_HEADERS, DELETE, MOVE, PURGE, SEND, may
 from console.selectors import operations
 from console.selectors.operations import Operation
 
@@ -28,6 +28,9 @@ def begin(actor: Actor, address: str, arguments: Mapping[str, Any]) -> Outcome:
         require(actor, BROWSE_BODIES if OF_BODIES & conditions.keys() else BROWSE_HEADERS, verb, address)
     if "destination" in arguments:
         require(actor, SEND, verb, address, over=arguments["destination"])
+        for looks in (BROWSE_HEADERS, BROWSE_BODIES):
+            if may(actor, looks, arguments["destination"]):  # else he reads there what he may not read where it is
+                require(actor, looks, verb, address)
     if verb == "retry":
         require(actor, SEND, verb, address, over=conditions.get("origin", ""))
     return ask(actor, right, "operate", address, arguments)

@@ -90,13 +90,14 @@ def create(
 
 
 def revoke(actor: Actor, number: int) -> None:
-    """One's own; a superuser anybody's. Raises PermissionDenied, InvalidToken."""
+    """One's own; a superuser anybody's. By a token that is limited to verbs or destinations nobody's. Raises PermissionDenied, InvalidToken."""
     everybody = may(actor, MANAGE_OPERATOR)
     mine = Q() if everybody else Q(owner=actor.user)
     token = ApiToken.objects.select_related("owner").filter(mine, pk=number).first()
-    if actor.read_only:
-        record(actor.name, actor.origin, "token revoke", str(number), result={"refused": "the token may only read"})
-        raise PermissionDenied("This token may only read.")
+    if actor.read_only or actor.verbs or actor.patterns:
+        why = "may only read" if actor.read_only else "is limited"
+        record(actor.name, actor.origin, "token revoke", str(number), result={"refused": f"the token {why}"})
+        raise PermissionDenied(f"This token {why}.")
     if token is None:
         raise NoToken(f"There is no token {number} that you may revoke.")
     with transaction.atomic():
