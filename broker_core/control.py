@@ -359,6 +359,7 @@ VERBS: Mapping[str, Form] = {
     "connections": Form(addressed=False, problem=_listing),
     "consumers": Form(addressed=False, problem=_listing),
     "producers": Form(addressed=False, problem=_listing),
+    "transactions": Form(addressed=False, problem=_listing),
     "unsettled": Form(addressed=False, problem=_held),
     "release": Form(addressed=False, problem=_held),
     "delayed": Form(addressed=True, problem=_delayed),

@@ -31,7 +31,7 @@ from .message import VOLATILE, Message
 from .ordering import prepare
 from .placing import create, define, why_no_members
 from .policy import POLICIES_MAX, Policy, why_not
-from .presence import disconnect, list_connections, list_consumers, list_producers, list_unsettled, release
+from .presence import disconnect, list_connections, list_consumers, list_producers, list_transactions, list_unsettled, release
 from .prepared import HANDS, resolve_by_hand
 from .refusal import Declined, Refusal
 from .registering import count_selector, forget
@@ -475,6 +475,7 @@ _VERBS: dict[str, Callable[[Shard, Control], Answer | None]] = {
     "connections": list_connections,
     "consumers": list_consumers,
     "producers": list_producers,
+    "transactions": list_transactions,
     "unsettled": list_unsettled,
     "release": release,
     "disconnect": disconnect,

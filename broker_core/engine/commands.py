@@ -356,7 +356,7 @@ class Control:
     request: int
     verb: str
     """create, update, pause, resume, purge, destroy, undo, give_up, subscribe, unsubscribe, subscriptions, browse,
-    connections, consumers, producers, unsettled, release, disconnect, delayed, create_alias,
+    connections, consumers, producers, transactions, unsettled, release, disconnect, delayed, create_alias,
     update_alias, delete_alias, set_policy, drop_policy, commit, rollback, forget, operate, cancel, expire, reap, retain, ledger: see
     engine.administration."""
     address: str = ""

@@ -7,6 +7,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from .aliases import target_of
+from .branch import Branch
 from .commands import Settle
 from .effects import Outcome
 from .looking import described, since
@@ -19,11 +20,13 @@ if TYPE_CHECKING:
 
     from .browser import Browser
     from .commands import Control
-    from .link import Link, Peer
+    from .link import Link, Peer, Transaction
     from .producers import Producers
     from .shard import Shard
 
 PAGE_MAX = 1_000
+TRANSACTION_PLACES = 10
+"""Destinations of a transaction that are told."""
 Answer = dict[str, Any]
 
 
@@ -83,6 +86,26 @@ def _consumer(shard: Shard, number: int, it: Link | Browser) -> Answer:
         "credit": min(link.credit, 1 << 53), "delivered": link.tag, "unsettled": len(link.unsettled), "unsettled_octets": link.octets,
         "oldest_since": since(link, next(iter(link.unsettled)), shard.now) if link.unsettled else None, "presettled": link.unacknowledged,
         "exclusive": link.exclusive, "priority": link.priority,
+    }  # fmt: skip
+
+
+def list_transactions(shard: Shard, command: Control) -> Answer:
+    """Those of one connection that are neither ended nor prepared, in the order in which they began: a hundred or so at the most."""
+    peer = _peer(shard, command)
+    found: dict[int, tuple[bytes, Transaction]] = {id(it): (name, it) for name, it in peer.transactions.items()}
+    found |= {id(branch): (branch.name, branch) for branch in peer.branches.values()}
+    return {"now": shard.now, "transactions": [_transaction(shard, name, it) for name, it in found.values()]}
+
+
+def _transaction(shard: Shard, name: bytes, it: Transaction) -> Answer:
+    shard.effort += len(it.sends) // 20
+    places = dict.fromkeys([*(send.address for send in it.sends), *(subscription.destination.address for subscription, *_ in it.settles)])
+    branch = it if isinstance(it, Branch) else None
+    return {
+        "name": name.decode() if name.isascii() and name.decode().isprintable() else name.hex(), "xid": branch.xid if branch is not None else None,
+        "state": branch.state.name.lower() if branch is not None else "active", "ends_at": it.ends_at, "sends": len(it.sends), "octets": it.octets,
+        "acknowledgements": it.settled, "destinations": list(islice(places, TRANSACTION_PLACES)),
+        "refused": it.refusal.value if it.refusal is not None else None,
     }  # fmt: skip
 
 
@@ -166,11 +189,19 @@ def release(shard: Shard, command: Control) -> Answer:
     return {"released": len(tags), "left": len(link.unsettled)}
 
 
-def disconnect(shard: Shard, command: Control) -> Answer:
-    """The connection is told why, and closed when that has been read; what it holds goes back then."""
+def _peer(shard: Shard, command: Control) -> Peer:
+    """Raises Declined."""
     number = command.arguments.get("connection")
     peer = shard.peers.get(number) if isinstance(number, int) else None
-    if peer is None or peer.forwards:
+    if peer is None:
         raise Declined(Refusal.NO_SUCH_CONNECTION, str(number))
+    return peer
+
+
+def disconnect(shard: Shard, command: Control) -> Answer:
+    """The connection is told why, and closed when that has been read; what it holds goes back then."""
+    peer = _peer(shard, command)
+    if peer.forwards:
+        raise Declined(Refusal.NO_SUCH_CONNECTION, str(peer.number))
     shard.batch.dismissed.append((peer.number, f"closed by an operator: {command.arguments.get('reason', '')}"))
     return {"connection": peer.number, "account": peer.account, "client_id": peer.client_id}

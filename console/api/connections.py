@@ -83,6 +83,20 @@ class Producer(Shape):
     held_up = Boolean(help_text="Its connection is not read from, for now: too much of it is not confirmed, or the broker is busy or has no disk space.")
 
 
+class OpenTransaction(Shape):
+    """One that a connection has begun, and that is neither ended nor prepared. What it sends is nowhere yet, what it acknowledges is reserved for it."""
+
+    name = String(help_text="As its client calls it; of AMQP in hexadecimal.")
+    xid = String(allow_null=True, help_text="Of a branch of a distributed transaction. Null: it is local.")
+    state = serializers.ChoiceField(("active", "suspended", "ended", "failed"), help_text="Only a branch is other than active.")
+    ends_at = Instant(help_text="When it is rolled back if nobody has ended it.")
+    sends = Integer()
+    octets = Integer(help_text="Of what it sends.")
+    acknowledgements = Integer()
+    destinations = serializers.ListField(child=String(), help_text="Where it sends to and consumes from: the first ten.")
+    refused = String(allow_null=True, help_text="Why it cannot be committed any more.")
+
+
 class HeldDelivery(Shape):
     """A message that a consumer holds."""
 
@@ -139,6 +153,13 @@ class OneConnection(View):
     @idempotent
     def delete(self, request: Request, number: str) -> Response:
         return told(service.disconnect(self.actor, int(number), self.request.query_params.get("reason", "")))
+
+
+class Transactions(View):
+    @says("List the open transactions of a connection", OpenTransaction(many=True), asks_only=True)
+    def get(self, request: Request, number: str) -> Response:
+        found = service.transactions(self.actor, int(number))
+        return Response(OpenTransaction([row | {"ends_at": instant(row["ends_at"])} for row in found], many=True).data)
 
 
 class _Narrowed(View):

@@ -56,6 +56,7 @@ urlpatterns = [
     re_path(rf"{DESTINATION}/messages/(?P<key>{KEY})/body$", messages.MessageOctets.as_view()),
     path("connections", connections.Connections.as_view()),
     re_path(rf"^connections/(?P<number>{NUMBER})$", connections.OneConnection.as_view()),
+    re_path(rf"^connections/(?P<number>{NUMBER})/transactions$", connections.Transactions.as_view()),
     path("producers", connections.Producers.as_view()),
     re_path(rf"^producers/(?P<number>{NUMBER})$", connections.OneProducer.as_view()),
     path("consumers", connections.Consumers.as_view()),

@@ -113,6 +113,7 @@ COMMANDS = (
     Command("list", "cxn", "GET", "connections", "connection account client_id protocol address since producers consumers unsettled oldest_since"),
     Command("query", "cxn", "GET", "connections/{number}"),
     Command("destroy", "cxn", "DELETE", "connections/{number}", asks="Its client is told the reason, and may connect again."),
+    Command("list", "opentxn", "GET", "connections/{number}/transactions", "name xid state ends_at sends acknowledgements octets destinations refused"),
     Command("list", "producer", "GET", "producers", "producer connection account client_id destination link since sent waiting held_up"),
     Command("query", "producer", "GET", "producers/{number}"),
     Command("list", "con", "GET", "consumers", "consumer kind connection account destination subscription_name delivered unsettled oldest_since"),

@@ -53,6 +53,12 @@ def producer(actor: Actor, number: int) -> dict[str, Any]:
     return dict(found[0])
 
 
+def transactions(actor: Actor, connection: int) -> list[dict[str, Any]]:
+    """Those that it has begun and that are neither ended nor prepared. Raises PermissionDenied, NodeSilent, Declined."""
+    require(actor, LOOK, "list transactions", reads=True)
+    return list(look(actor.name, "transactions", "", {"connection": connection})["transactions"])
+
+
 def unsettled(actor: Actor, consumer: int, after: int = 0, limit: int = 100) -> dict[str, Any]:
     """What a consumer holds. Raises PermissionDenied, NoConsumer, NodeSilent, Declined."""
     require(actor, BROWSE_HEADERS, "list deliveries", over=_over(actor, consumer), reads=True)

@@ -46,6 +46,15 @@ def test_who_produces_to_which_destination(node, operator):
     problem(call(operator, "GET", f"producers/{1 << 60}"), 404, "not-found")
 
 
+def test_what_a_connection_has_open_is_listed(node, operator):
+    assert call(operator, "GET", "connections/2/transactions").document == []
+    node.does(c.Begin(2, b"t-1"), c.Transacted(2, b"t-1", c.Settle(2, 7, [1])))
+    (open_one,) = call(operator, "GET", "connections/2/transactions").document
+    assert (open_one["name"], open_one["state"], open_one["acknowledgements"], open_one["destinations"]) == ("t-1", "active", 1, ["queue/orders"])
+    assert (open_one["xid"], open_one["refused"]) == (None, None)
+    assert "no such connection" in problem(call(operator, "GET", "connections/9/transactions"), 409, "refused").lower()
+
+
 def test_what_hangs_is_given_back(node, operator):
     released = call(operator, "POST", "consumers/7/release", {"deliveries": [1]}, Idempotency_Key="once")
     assert released.document["result"] == {"released": 1, "left": 1}
@@ -68,7 +77,7 @@ def test_each_needs_its_right(node, viewer):
         assert call(Client(), method, path, {} if method == "POST" else None).status_code == 401
     rita = person("rita", role="restricted")
     producer = node.produces(2, "queue/orders")
-    for path in ("connections", "connections/2", "consumers", "producers"):
+    for path in ("connections", "connections/2", "connections/2/transactions", "consumers", "producers"):
         problem(call(bearer(token(rita, name=path.replace("/", "."))), "GET", path), 403, "forbidden")
     client = bearer(token(rita, name="t"))
     problem(call(client, "GET", "consumers/7/deliveries"), 404, "not-found")

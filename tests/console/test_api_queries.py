@@ -28,7 +28,7 @@ SMALL = {"lease", "node_status"}
 
 
 ASK_THE_NODE = {"subscriptions/stale", "subscriptions/{number}", "connections", "connections/{number}", "consumers", "consumers/{number}/deliveries"}
-ASK_THE_NODE |= {"producers", "producers/{number}"}
+ASK_THE_NODE |= {"producers", "producers/{number}", "connections/{number}/transactions"}
 """They look at no table but that of requests."""
 WITHOUT_ROWS = {"problems", "schema/"}
 ALL_OF_IT = {"definitions"}

@@ -6,6 +6,7 @@ from typing import Any
 
 from broker_core.engine import commands as c
 from broker_core.engine.effects import Outcome
+from broker_core.engine.message import Header, Message, Reliability
 from broker_core.engine.presence import page_of_producers
 from broker_core.engine.producers import ADDRESSES_MAX, PER_PEER, Producers
 from broker_core.engine.selector import compile_selector
@@ -84,6 +85,28 @@ def test_consumers_say_what_they_want_and_hold() -> None:
     assert (found[9]["subscription_name"], found[9]["durable"]) == ("s", True)
     assert found[20]["kind"] == "browser"
     assert list(by_number(bench.control("consumers", destination=QUEUE)["consumers"], "consumer")) == [7, 8]
+
+
+def test_open_transactions_of_a_connection_are_told_with_what_is_in_them() -> None:
+    bench = holding()
+    bench.control("create_alias", "queue/old", target=QUEUE)
+    at = bench.now
+    first, second = [c.Send(2, None, address, Message(Header(b"", reliability=Reliability.ASSURED), b"x", 10)) for address in ("queue/old", TOPIC)]
+    bench.apply(c.Begin(2, b"t 1"), c.Begin(2, b"\x01\xff"), c.BeginBranch(2, b"b", "7.61.62"))
+    bench.apply(c.Transacted(2, b"t 1", first), c.Transacted(2, b"t 1", c.Settle(2, 7, [1, 2])))
+    bench.apply(c.Transacted(2, b"\x01\xff", c.Settle(2, 7, [1])))
+    bench.apply(c.Transacted(2, b"b", second), c.EndBranch(2, "7.61.62", c.Verb.SUSPEND))
+    bench.flush()
+    local, hopeless, branch = bench.control("transactions", connection=2)["transactions"]
+    assert local | {"octets": 0} == {
+        "name": "t 1", "xid": None, "state": "active", "ends_at": at + bench.limits.transaction_ms_max, "sends": 1, "octets": 0, "acknowledgements": 2,
+        "destinations": [QUEUE], "refused": None,
+    }  # fmt: skip
+    assert (hopeless["name"], hopeless["acknowledgements"]) == ("01ff", 0)
+    assert "outstanding" in hopeless["refused"]
+    assert (branch["name"], branch["xid"], branch["state"], branch["sends"], branch["destinations"]) == ("b", "7.61.62", "suspended", 1, [TOPIC])
+    assert bench.control("transactions", connection=1)["transactions"] == []
+    assert bench.control("transactions", connection=9)["refusal"] == "NO_SUCH_CONNECTION"
 
 
 def told(bench: Bench, known: dict[int, Producers], /, **asked: Any) -> dict[str, Any]:
