@@ -8,11 +8,13 @@ import schemathesis
 from django.contrib.auth.models import User
 from django.core.wsgi import get_wsgi_application
 from django.test import override_settings
+from django_celery_beat.models import PeriodicTask
 from hypothesis import strategies
 from schemathesis.checks import not_a_server_error
 from schemathesis.generation import GenerationMode
 from schemathesis.specs.openapi.checks import content_type_conformance, response_headers_conformance, response_schema_conformance, status_code_conformance
 
+from console.services import schedule
 from tests.console import facts
 from tests.console.api import person, token
 from tests.console.conftest import OPERATOR
@@ -33,7 +35,9 @@ NAMES = {
 def things(database):
     facts.one_of_each(database)
     person("vera")
-    return database
+    yield database
+    PeriodicTask.objects.filter(task__startswith="console.").delete()  # it may have changed how often they run
+    schedule.establish()
 
 
 @pytest.mark.parametrize("examples", [3, pytest.param(60, marks=pytest.mark.slow)])

@@ -116,7 +116,7 @@ def test_subscriptions_show_who_uses_them_and_lead_to_their_messages(node, opera
     node.does(c.Attach(1, 5, "topic/prices", name="desk", durable=True))
     node.send(b"7", address="topic/prices")
     page = text_of(operator.get("/subscriptions"))
-    assert "desk topic/prices client guest active 1 0 in use" in page
+    assert "desk topic/prices client guest active 1 unknown 0 in use" in page
     assert "/purge" not in viewer.get("/subscriptions").content.decode()
     assert viewer.post("/subscriptions/create", {"address": "topic/prices", "name": "mine", "account": "guest"}).status_code == 403
     node.does(c.Detach(1, 5))
@@ -136,7 +136,7 @@ def test_a_subscription_is_made_purged_and_ended(node, operator):
     node.send(b"a", b"b", address="topic/prices")
     node.passes(5000)
     page = operator.get("/subscriptions")
-    assert "archive topic/prices shop guest inactive 2 0" in text_of(page)
+    assert "archive topic/prices shop guest inactive 2 unknown 0" in text_of(page)
     [purge] = re.findall(r'href="(/subscriptions/[0-9]+/purge)"', page.content.decode())
     assert "Purge 2 messages" in text_of(operator.get(purge))
     assert "Type archive" in text_of(operator.post(purge, {"typed": "other"}), 400)
