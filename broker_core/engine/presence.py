@@ -90,11 +90,11 @@ def _consumer(shard: Shard, number: int, it: Link | Browser) -> Answer:
 
 
 def list_transactions(shard: Shard, command: Control) -> Answer:
-    """Those of one connection that are neither ended nor prepared, in the order in which they began: a hundred or so at the most."""
+    """Those of one connection that are neither ended nor prepared: a hundred or so at the most."""
     peer = _peer(shard, command)
-    found: dict[int, tuple[bytes, Transaction]] = {id(it): (name, it) for name, it in peer.transactions.items()}
-    found |= {id(branch): (branch.name, branch) for branch in peer.branches.values()}
-    return {"now": shard.now, "transactions": [_transaction(shard, name, it) for name, it in found.values()]}
+    found: list[tuple[bytes, Transaction]] = list(peer.transactions.items())
+    found += [(branch.name, branch) for branch in peer.branches.values() if peer.transactions.get(branch.name) is not branch]  # suspended, or ended
+    return {"now": shard.now, "transactions": [_transaction(shard, name, it) for name, it in found]}
 
 
 def _transaction(shard: Shard, name: bytes, it: Transaction) -> Answer:
