@@ -8,6 +8,7 @@ from console.quantities import STATES, UNKNOWN, count, milliseconds, octets, rat
 from console.rates import Rate
 from console.selectors.destinations import Destination
 from console.selectors.node import NodeStatus
+from console.selectors.operations import Operation
 
 
 def of_service(status: NodeStatus) -> dict[str, str | None]:
@@ -49,6 +50,22 @@ def of_overview(sums: dict[str, Any] | None, status: NodeStatus, at: Rate | None
         "in": rate(at.accepted if at else None),
         "out": rate(at.settled if at else None),
         "dead": count(sums.get("dead_total")),
+    }
+    return plain(told)
+
+
+def of_operation(it: Operation) -> dict[str, str | None]:
+    """`share`: of its progress bar, a number; `state` changes when the rest of its page does."""
+    told = {
+        "state": it.state,
+        "done": count(it.done),
+        "progress": count(it.done) if it.total is None else f"{count(it.done)} of {count(it.total)}",
+        "share": str(it.done),
+        "counted": count(it.looked_at) if it.total is None else f"{count(it.looked_at)} of {count(it.total)}",
+        "looked_at": count(it.looked_at),
+        "looked_share": str(it.looked_at),
+        "skipped": count(it.skipped),
+        "failed": count(it.failed),
     }
     return plain(told)
 

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from hashlib import blake2b
 
 from django.apps import apps
 
 from console.permissions import LOOK, METRICS
 from console.rates import Rate, Reading
-from console.selectors import destinations, health, node, operations, totals
+from console.selectors import attention, destinations, health, node, operations, totals
 from console.selectors.destinations import Destination
+from console.selectors.shapes import SHAPES
 
 from . import texts
 from .board import Subject, Told
@@ -33,6 +34,10 @@ def is_number(thing: str) -> bool:
     return digits.isascii() and digits.isdigit() and len(digits) <= 9
 
 
+def is_request(thing: str) -> bool:
+    return thing.isascii() and thing.isdigit() and len(thing) <= 18
+
+
 def rate_of(it: Destination) -> Rate | None:
     """By what this process has read of it before."""
     if not it.known:
@@ -48,15 +53,26 @@ def _overview(_: Collection[str]) -> dict[str, Told]:
     status = node.node_status()
     sums = totals.totals()
     cells = texts.of_overview(sums, status, apps.get_app_config("console").rates.of_sums(sums))
-    return {"": Told("", {**cells, "shape": _digest(sorted(health.problems(status).items()), [standby.node for standby in status.standbys])})}
+    wanting = replace(attention.attention(), in_doubt_ms=None)
+    shape = _digest(sorted(health.problems(status).items()), [standby.node for standby in status.standbys], wanting)
+    return {"": Told("", {**cells, "shape": shape})}
 
 
 def _destinations(things: Collection[str]) -> dict[str, Told]:
     return {str(it.number): Told(it.address, texts.of_destination(it, rate_of(it))) for it in destinations.by_numbers([int(thing) for thing in things])}
 
 
-def _shape(_: Collection[str]) -> dict[str, Told]:
-    return {"": Told("", {"destinations": _digest(destinations.shape())})}
+def _operations(things: Collection[str]) -> dict[str, Told]:
+    return {str(it.number): Told(it.address, texts.of_operation(it)) for it in operations.by_numbers([int(thing) for thing in things])}
+
+
+def _shapes(things: Collection[str]) -> dict[str, Told]:
+    return {thing: Told("", {"is": shape_of(thing)}) for thing in things}
+
+
+def shape_of(thing: str) -> str:
+    """Of a list of selectors.shapes: what its cell says now. A page that carries it knows whether it shows that list as it is."""
+    return _digest(SHAPES[thing]())
 
 
 def _digest(*values: object) -> str:
@@ -68,7 +84,8 @@ TOPICS = {
     "service": Topic(_service, ""),
     "overview": Topic(_overview, LOOK),
     "destinations": Topic(_destinations, METRICS, is_number),
-    "shape": Topic(_shape, ""),
+    "operations": Topic(_operations, METRICS, is_request),
+    "shape": Topic(_shapes, "", SHAPES.__contains__),
 }
 """By name. A page that shows something else which changes adds a line."""
 

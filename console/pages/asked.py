@@ -51,3 +51,8 @@ def asked(request: HttpRequest, sorts: Sequence[str] = (), choices: Mapping[str,
 def whole(text: str, digits_max: int, otherwise: int = 0) -> int:
     """What is no whole number of so many digits counts as nothing said."""
     return int(text) if text.isascii() and text.isdigit() and len(text) <= digits_max else otherwise
+
+
+def is_again(request: HttpRequest) -> bool:
+    """A part of a page that is open is fetched again: what is shared with other pages, and at most a second old, will do."""
+    return request.method == "GET" and bool(getattr(request, "htmx", False))

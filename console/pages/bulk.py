@@ -25,6 +25,7 @@ from .actor import actor_of
 from .destination_tabs import tabs
 from .finding import destination_of
 from .message_search import Search, WrongKey, key_of, search_of
+from .operations import row_of
 from .telling import tell
 
 PICKED_MAX = 60
@@ -83,7 +84,8 @@ def act(request: HttpRequest, number: str) -> HttpResponse:
     context = {
         "it": it, "verb": verb, "words": VERBS[verb], "asked": search.asked, "search": search, "picked": picked, "counted": counted, "problem": problem,
         "tabs": tabs(it, "messages"), "button": _button(verb, picked, counted), "may_do": may(actor_of(request), right, it.address), "right": right,
-        "destination": request.POST.get("destination", ""), "again": request.get_full_path(), "back": _back(it, search),
+        "destination": request.POST.get("destination", ""), "counting": counted and row_of(counted), "again": request.get_full_path(),
+        "back": _back(it, search),
     }  # fmt: skip
     return render(request, "console/act.html", context, status=400 if problem else 200)
 

@@ -18,7 +18,7 @@ from console.selectors import destinations
 from console.services import connections as service
 
 from .actor import actor_of
-from .asked import asked, whole
+from .asked import asked, is_again, whole
 from .telling import tell
 
 PAGE_ROWS = 100
@@ -44,7 +44,7 @@ class Row:
 @require_safe
 def connections(request: HttpRequest) -> HttpResponse:
     wanted = asked(request, texts=())
-    found = service.connections(actor_of(request), _whole(wanted["after"]), PAGE_ROWS)
+    found = service.connections(actor_of(request), _whole(wanted["after"]), PAGE_ROWS, again=is_again(request))
     context = {"asked": wanted, "rows": [row_of(row) for row in found["connections"]], "following": found["next"]}
     return render(request, "console/connections.html", context)
 
@@ -52,7 +52,7 @@ def connections(request: HttpRequest) -> HttpResponse:
 @require_safe
 def connection(request: HttpRequest, number: str) -> HttpResponse:
     actor, row = actor_of(request), _connection(request, number)
-    holds = service.consumers(actor, 0, PAGE_ROWS, connection=int(number))
+    holds = service.consumers(actor, 0, PAGE_ROWS, connection=int(number), again=is_again(request))
     context = {"row": row, "consumers": [row_of(each) for each in holds["consumers"]], "more": holds["next"], "may_close": may(actor, MANAGE_ACCOUNT)}
     return render(request, "console/connection.html", context)
 
@@ -81,7 +81,7 @@ def consumers(request: HttpRequest) -> HttpResponse:
             raise Http404("There is no such destination; it may have been destroyed meanwhile.")
         address = it.address
     of = _whole(wanted["connection"]) or None
-    found = service.consumers(actor, _whole(wanted["after"]), PAGE_ROWS, destination=address, connection=of)
+    found = service.consumers(actor, _whole(wanted["after"]), PAGE_ROWS, destination=address, connection=of, again=is_again(request))
     context = {"asked": wanted, "rows": [row_of(row) for row in found["consumers"]], "following": found["next"], "address": address, "of": of}
     return render(request, "console/consumers.html", context)
 
@@ -90,7 +90,7 @@ def consumers(request: HttpRequest) -> HttpResponse:
 def holds(request: HttpRequest, number: str) -> HttpResponse:
     """The messages that a consumer has and has not acknowledged."""
     wanted, actor = asked(request, texts=()), actor_of(request)
-    found = service.unsettled(actor, int(number), _whole(wanted["after"]), PAGE_ROWS)
+    found = service.unsettled(actor, int(number), _whole(wanted["after"]), PAGE_ROWS, again=is_again(request))
     context = {"asked": wanted, "number": number, "rows": [row_of(row) for row in found["deliveries"]], "following": found["next"]}
     context["may_release"] = may(actor, MANAGE, found["deliveries"][0]["destination"]) if found["deliveries"] else False
     return render(request, "console/holds.html", context)
@@ -109,7 +109,7 @@ def release(request: HttpRequest, number: str) -> HttpResponse:
 
 
 def _connection(request: HttpRequest, number: str) -> Row:
-    found = service.connections(actor_of(request), 0, 1, only=int(number))["connections"]
+    found = service.connections(actor_of(request), 0, 1, only=int(number), again=is_again(request))["connections"]
     if not found:
         raise Http404("There is no such connection; it may have ended meanwhile.")
     return row_of(found[0])

@@ -20,7 +20,7 @@ from console.selectors.destinations import Destination
 from console.services import browsing
 
 from .actor import actor_of
-from .asked import asked
+from .asked import asked, is_again
 from .destination_tabs import tabs
 from .finding import destination_of
 from .instants import instant
@@ -66,12 +66,12 @@ def _shown(request: HttpRequest, it: Destination, at: str) -> HttpResponse:
         after = key_of(wanted["after"]) if wanted["after"] else None
     except WrongKey:
         after = None
-    found = browsing.groups(actor, it.address, after)
+    found = browsing.groups(actor, it.address, after, again=is_again(request))
     rows = [_row(group) for group in found.groups]
     context: dict[str, Any] = {
-        "it": it, "asked": wanted, "found": found, "rows": rows, "following": key_text(found.next) if found.next else "", "tabs": tabs(it, "dead"),
+        "it": it, "live": f"destinations/{it.number}", "asked": wanted, "found": found, "rows": rows, "tabs": tabs(it, "dead"),
         "may_retry": may(actor, MOVE, it.address), "back": reverse(at, args=[it.number] if at == "dead_of" else []), "own": it.address == DEAD_MESSAGE_QUEUE,
-        "kept": _kept(it),
+        "kept": _kept(it), "following": key_text(found.next) if found.next else "",
     }  # fmt: skip
     return render(request, "console/dead.html", context)
 

@@ -21,7 +21,7 @@ from console.services.history import SPANS
 from console.services.looking import Declined, NodeSilent
 
 from .actor import actor_of
-from .asked import asked
+from .asked import asked, is_again
 from .connections import row_of
 from .overview import charts_of
 from .settings_form import WORDS
@@ -57,7 +57,7 @@ def detail(request: HttpRequest, number: str) -> HttpResponse:
         "died": [(cause.replace("_", " ").lower(), count(number)) for cause, number in zip(control.CAUSES, it.died or (), strict=False) if number],
         "settings": settings_of(it),
         "service": status,
-        "consumers": _consumers(actor, it) if status.alive else None,
+        "consumers": _consumers(actor, it, is_again(request)) if status.alive else None,
         "subscriptions": _subscriptions(it) if it.address.startswith("topic/") else None,
         "may_manage": may(actor, MANAGE, it.address),
         "may_discard": may(actor, PURGE, it.address),
@@ -94,12 +94,12 @@ def _said(name: str, value: Any) -> str:
     return count(value) if isinstance(value, int) else str(value)
 
 
-def _consumers(actor: Actor, it: Destination) -> list[Any] | None:
+def _consumers(actor: Actor, it: Destination, again: bool) -> list[Any] | None:
     """The first of them; None: only the node knows, and it does not answer."""
     if it.temporary:
         return []
     try:
-        found = connections.consumers(actor, 0, CONSUMERS_MAX, destination=it.address)
+        found = connections.consumers(actor, 0, CONSUMERS_MAX, destination=it.address, again=again)
     except (NodeSilent, Declined):
         return None
     return [row_of(row) for row in found["consumers"]]

@@ -28,6 +28,20 @@ class Row:
     tone: str
     may_cancel: bool
 
+    @property
+    def live(self) -> str:
+        """Of the keys of its live cells."""
+        return f"operations/{self.it.number}"
+
+    @property
+    def shape(self) -> str:
+        """What is another when the rest of its page is."""
+        return f"{self.live}/state"
+
+
+def row_of(it: Operation, may_cancel: bool = False) -> Row:
+    return Row(it, TONES[it.state], it.ended_at is None and may_cancel)
+
 
 @require_safe
 def listing(request: HttpRequest) -> HttpResponse:
@@ -35,17 +49,16 @@ def listing(request: HttpRequest) -> HttpResponse:
     after = wanted["after"]
     before = whole(after, DIGITS_MAX)
     found, following = operations.page(before, open_only=bool(wanted["open"]), within=sight(actor))
-    rows = [Row(it, TONES[it.state], it.ended_at is None and may(actor, service.RIGHTS[it.verb], it.address)) for it in found]
+    rows = [row_of(it, may(actor, service.RIGHTS[it.verb], it.address)) for it in found]
     return render(request, "console/operations.html", {"asked": wanted, "rows": rows, "following": following})
 
 
 @require_safe
 def one(request: HttpRequest, number: str) -> HttpResponse:
     actor, it = actor_of(request), _found(request, number)
-    may_cancel = it.ended_at is None and may(actor, service.RIGHTS[it.verb], it.address)
     conditions = it.arguments.get("filter") or {}
     where = destinations.by_address(it.address, sight(actor))
-    context = {"row": Row(it, TONES[it.state], may_cancel), "conditions": conditions, "items": item_results(actor, it), "where": where}
+    context = {"row": row_of(it, may(actor, service.RIGHTS[it.verb], it.address)), "conditions": conditions, "items": item_results(actor, it), "where": where}
     return render(request, "console/operation.html", context)
 
 

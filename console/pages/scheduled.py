@@ -44,7 +44,10 @@ def listing(request: HttpRequest, number: str) -> HttpResponse:
     now = datetime.now(UTC)
     rows = [{**row, "due": instant(row["due_at"]), "in": _seconds_until(row["due_at"], now), "expires": instant(row["expiration"])} for row in found]
     rights = {verb: may(actor, right, it.address) for verb, right in service.RIGHTS.items()}
-    context = {"it": it, "asked": wanted, "rows": rows, "following": following, "tabs": tabs(it, "scheduled"), "rights": rights}
+    context = {
+        "it": it, "live": f"destinations/{it.number}", "asked": wanted, "rows": rows, "following": following, "tabs": tabs(it, "scheduled"),
+        "rights": rights,
+    }  # fmt: skip
     return render(request, "console/scheduled.html", context)
 
 

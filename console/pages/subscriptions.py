@@ -19,7 +19,7 @@ from console.services import subscriptions as service
 from console.services.audit import Actor
 
 from .actor import actor_of
-from .asked import asked, whole
+from .asked import asked, is_again, whole
 from .telling import tell
 
 DAY = 86_400
@@ -47,14 +47,15 @@ def listing(request: HttpRequest) -> HttpResponse:
     after = wanted["after"]
     number = whole(after, DIGITS_MAX)
     found, following = subscriptions.page(number, idle_seconds=int(wanted["idle"] or 0) * DAY, within=sight(actor))
-    context = {"asked": wanted, "rows": _rows(actor, found), "following": following, "idle": IDLE, "may_create": sight(actor, MANAGE) != NOTHING}
+    rows = _rows(actor, found, is_again(request))
+    context = {"asked": wanted, "rows": rows, "following": following, "idle": IDLE, "may_create": sight(actor, MANAGE) != NOTHING}
     return render(request, "console/subscriptions.html", context)
 
 
-def _rows(actor: Actor, found: list[Subscription]) -> list[Row]:
+def _rows(actor: Actor, found: list[Subscription], again: bool = False) -> list[Row]:
     now = timezone.now()
     known = [it for it in found if may(actor, METRICS, _over(it))]
-    held = {it.number: told for it, told in zip(known, service.held(actor, known), strict=True)}
+    held = {it.number: told for it, told in zip(known, service.held(actor, known, again=again), strict=True)}
     return [
         Row(
             it, None if it.idle_since is None else (now - it.idle_since).total_seconds(), held.get(it.number, service.UNKNOWN),

@@ -10,6 +10,8 @@ from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
 from console import permissions
+from console.live.topics import shape_of
+from console.selectors.shapes import SHAPES
 
 from . import charts, icons
 from .actor import actor_of
@@ -21,6 +23,7 @@ register.simple_tag(charts.sparkline, name="sparkline")
 register.simple_tag(charts.line_chart, name="line_chart")
 
 HEX_OCTETS_MAX = 4096
+SHAPED_SECONDS = 30
 
 
 @register.simple_tag(takes_context=True)
@@ -30,11 +33,14 @@ def may(context: Context, right: str, address: str = "") -> bool:
 
 
 @register.simple_tag(takes_context=True)
-def live_part(context: Context, name: str = "live", shape: str = "") -> SafeString:
-    """Attributes of an element that is fetched anew every five seconds; with a `shape`, the key of a live cell, only when that changes, as long as the page is
-    told of it. It may hold no form that somebody fills in."""
+def live_part(context: Context, name: str = "live", shape: str = "", every: int = SHAPED_SECONDS) -> SafeString:
+    """Attributes of an element that is fetched anew every five seconds. With a `shape` it is as soon as that changes: the name of a list of
+    selectors.shapes, or the key of a live cell; then every so many seconds beside, for what it shows that changes without. It may hold no form that
+    somebody fills in."""
     attributes = 'id="{}" hx-get="{}" hx-trigger="refresh" hx-select="#{}" hx-swap="outerHTML" data-refresh{}'
-    shaped = format_html(' data-shape="{}"', shape) if shape else ""
+    shaped = format_html(' data-shape="{}" data-every="{}"', shape, every) if shape else ""
+    if shape in SHAPES:
+        shaped = format_html(' data-shape="shape/{}/is" data-is="{}" data-every="{}"', shape, shape_of(shape), every)
     return format_html(attributes, name, context["request"].get_full_path(), name, shaped)
 
 

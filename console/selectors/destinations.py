@@ -203,6 +203,12 @@ def by_number(number: int, within: Sight = EVERYTHING) -> Destination | None:
     return _destination(found[0]) if found and within.shows(found[0]["address"]) else None
 
 
+def address_of(number: int) -> str | None:
+    """Of one that there is, or was; a number is never given to another."""
+    found = rows("SELECT address FROM surety.destination WHERE shard = 0 AND destination = %(number)s", {"number": number})
+    return str(found[0]["address"]) if found else None
+
+
 def by_numbers(numbers: Collection[int]) -> list[Destination]:
     """Those that there are, in no order; whoever asks sees to it who may see them. At most two queries."""
     found = []

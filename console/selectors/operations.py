@@ -1,6 +1,7 @@
 """Operations on many messages, newest first, by keyset pages; each query goes by the primary key."""
 
 import json
+from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -56,6 +57,11 @@ def page(before: int = 0, limit: int = PAGE_ROWS, *, open_only: bool = False, wi
     )
     shown = [_made(row) for row in found[:limit]]
     return shown, str(shown[-1].number) if len(found) > limit else ""
+
+
+def by_numbers(numbers: Collection[int]) -> list[Operation]:
+    """Those that there are, in no order; whoever asks sees to it who may see them. One query."""
+    return [_made(row) for row in rows(f"{_OPERATIONS} AND operation = ANY(%(numbers)s)", {"numbers": list(numbers)})]
 
 
 def by_number(number: int, within: Sight = EVERYTHING) -> Operation | None:

@@ -1,5 +1,6 @@
 """Durable subscriptions of topics, by keyset pages; how much each holds only the node knows (services/subscriptions.py)."""
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -85,6 +86,23 @@ def of_destination(destination: int, after: int = 0, limit: int = PAGE_ROWS) -> 
     )
     shown = [Subscription(**row) for row in found[:limit]]
     return shown, str(shown[-1].number) if len(found) > limit else ""
+
+
+def numbers_of(destination: int) -> list[int]:
+    """All that are or were: a queue's own, the durable ones of a topic; the latest thousand. One query, by index."""
+    found = rows(
+        "SELECT subscription FROM surety.subscription WHERE shard = 0 AND destination = %(destination)s ORDER BY subscription DESC LIMIT 1000",
+        {"destination": destination},
+    )
+    return [row["subscription"] for row in found]
+
+
+def names_of(numbers: Collection[int]) -> dict[int, str]:
+    """Of those that are or were; a queue's own has none, so that it is not here. One query."""
+    found = rows(
+        "SELECT subscription, name FROM surety.subscription WHERE shard = 0 AND subscription = ANY(%(numbers)s) AND name <> ''", {"numbers": list(numbers)}
+    )
+    return {row["subscription"]: row["name"] for row in found}
 
 
 def place_of(number: int, within: Sight = EVERYTHING) -> tuple[int, str] | None:

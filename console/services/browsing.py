@@ -15,7 +15,7 @@ from broker_core.viewing.page import Key, Page, Seen, browse
 from console.permissions import BROWSE_BODIES, BROWSE_HEADERS, may
 
 from .audit import Actor, require
-from .looking import look, read
+from .looking import look, read, shared
 from .refusals import NotThere
 
 MESSAGES_MAX = 1_000
@@ -64,10 +64,14 @@ def pages(actor: Actor, address: str, wanted: MessageFilter, limit: int, *, subs
             return
 
 
-def groups(actor: Actor, address: str, after: Key | None = None) -> Groups:
-    """Dead messages of a queue by reason and origin, as far as one look goes. Raises as `page`."""
+def groups(actor: Actor, address: str, after: Key | None = None, *, again: bool = False) -> Groups:
+    """Dead messages of a queue by reason and origin, as far as one look goes; `again`: as of the last second will do. Raises as `page`."""
     require(actor, BROWSE_HEADERS, "browse", address, reads=True)
-    return grouped(lambda asked: look(actor.name, "browse", address, asked), read, time.monotonic, after)
+
+    def counted() -> Groups:
+        return grouped(lambda asked: look(actor.name, "browse", address, asked), read, time.monotonic, after)
+
+    return shared(("groups", address, after), counted) if again else counted()
 
 
 # -- one message ------------------------------------------------------------------------------------------------------------------------

@@ -1,12 +1,13 @@
 """Who is connected, who produces and who consumes, as the node knows it now; giving back what a consumer holds, closing a connection."""
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
 from console.permissions import BROWSE_HEADERS, LOOK, MANAGE, MANAGE_ACCOUNT, METRICS, may
 
 from .audit import Actor, require
-from .looking import look
+from .looking import look, shared
 from .refusals import NotThere
 from .requests import Outcome, ask
 
@@ -19,30 +20,34 @@ class NoProducer(NotThere):
     """None has the number, or it has gone."""
 
 
-def connections(actor: Actor, after: int = 0, limit: int = 100, only: int | None = None) -> dict[str, Any]:
-    """Raises PermissionDenied, NodeSilent."""
+def connections(actor: Actor, after: int = 0, limit: int = 100, only: int | None = None, *, again: bool = False) -> dict[str, Any]:
+    """`again`: for a page that is open and keeps itself up to date; the answer may be a second old. Raises PermissionDenied, NodeSilent."""
     require(actor, LOOK, "list connections", reads=True)
-    return look(actor.name, "connections", "", {"after": after, "limit": limit} | ({"only": only} if only is not None else {}))
+    return _looked(actor, "connections", {"after": after, "limit": limit} | ({"only": only} if only is not None else {}), again)
 
 
-def consumers(actor: Actor, after: int = 0, limit: int = 100, *, destination: str = "", connection: int | None = None) -> dict[str, Any]:
-    """Of one destination, or of all. Raises PermissionDenied, NodeSilent."""
+def consumers(
+    actor: Actor, after: int = 0, limit: int = 100, *, destination: str = "", connection: int | None = None, again: bool = False
+) -> dict[str, Any]:
+    """Of one destination, or of all; `again` as above. Raises PermissionDenied, NodeSilent."""
     if destination:
         require(actor, METRICS, "list consumers", destination, reads=True)
     else:
         require(actor, LOOK, "list consumers", reads=True)
     wanted = {"destination": destination} if destination else {}
-    return look(actor.name, "consumers", "", {"after": after, "limit": limit, **wanted, **({} if connection is None else {"connection": connection})})
+    return _looked(actor, "consumers", {"after": after, "limit": limit, **wanted, **({} if connection is None else {"connection": connection})}, again)
 
 
-def producers(actor: Actor, after: int = 0, limit: int = 100, *, destination: str = "", connection: int | None = None) -> dict[str, Any]:
-    """Of one destination, or of all. Raises PermissionDenied, NodeSilent."""
+def producers(
+    actor: Actor, after: int = 0, limit: int = 100, *, destination: str = "", connection: int | None = None, again: bool = False
+) -> dict[str, Any]:
+    """Of one destination, or of all; `again` as above. Raises PermissionDenied, NodeSilent."""
     if destination:
         require(actor, METRICS, "list producers", destination, reads=True)
     else:
         require(actor, LOOK, "list producers", reads=True)
     wanted = {"destination": destination} if destination else {}
-    return look(actor.name, "producers", "", {"after": after, "limit": limit, **wanted, **({} if connection is None else {"connection": connection})})
+    return _looked(actor, "producers", {"after": after, "limit": limit, **wanted, **({} if connection is None else {"connection": connection})}, again)
 
 
 def producer(actor: Actor, number: int) -> dict[str, Any]:
@@ -59,10 +64,16 @@ def transactions(actor: Actor, connection: int) -> list[dict[str, Any]]:
     return list(look(actor.name, "transactions", "", {"connection": connection})["transactions"])
 
 
-def unsettled(actor: Actor, consumer: int, after: int = 0, limit: int = 100) -> dict[str, Any]:
-    """What a consumer holds. Raises PermissionDenied, NoConsumer, NodeSilent, Declined."""
-    require(actor, BROWSE_HEADERS, "list deliveries", over=_over(actor, consumer), reads=True)
-    return look(actor.name, "unsettled", "", {"consumer": consumer, "after": after, "limit": limit})
+def consumer(actor: Actor, number: int) -> dict[str, Any] | None:
+    """None: it has gone, or the actor may not see it. Raises NodeSilent, Declined."""
+    found = look(actor.name, "consumers", "", {"only": number, "limit": 1})["consumers"]
+    return found[0] if found and may(actor, METRICS, _of(found[0])) else None
+
+
+def unsettled(actor: Actor, consumer: int, after: int = 0, limit: int = 100, *, again: bool = False) -> dict[str, Any]:
+    """What a consumer holds; `again` as above. Raises PermissionDenied, NoConsumer, NodeSilent, Declined."""
+    require(actor, BROWSE_HEADERS, "list deliveries", over=_over(actor, consumer, again), reads=True)
+    return _looked(actor, "unsettled", {"consumer": consumer, "after": after, "limit": limit}, again)
 
 
 def release(actor: Actor, consumer: int, deliveries: list[int] | None) -> Outcome:
@@ -76,11 +87,22 @@ def disconnect(actor: Actor, connection: int, reason: str) -> Outcome:
     return ask(actor, MANAGE_ACCOUNT, "disconnect", "", {"connection": connection, "reason": reason})
 
 
-def _over(actor: Actor, consumer: int) -> str:
+def _looked(actor: Actor, verb: str, arguments: dict[str, Any], again: bool) -> dict[str, Any]:
+    if not again:
+        return look(actor.name, verb, "", arguments)
+    return shared((verb, *sorted(arguments.items())), lambda: look(actor.name, verb, "", arguments))
+
+
+def _over(actor: Actor, consumer: int, again: bool = False) -> str:
     """Its destination; empty for a pattern, for which one must have the right to all. Raises NoConsumer: as for what the actor may not see."""
-    found = look(actor.name, "consumers", "", {"only": consumer, "limit": 1})["consumers"]
-    address = str(found[0].get("destination", "")) if found else ""
-    over = "" if any(mark in address for mark in "*>") else address
+    found = _looked(actor, "consumers", {"only": consumer, "limit": 1}, again)["consumers"]
+    over = _of(found[0]) if found else ""
     if not found or not may(replace(actor, read_only=False), METRICS, over):
         raise NoConsumer("There is no such consumer, or it has gone.")
     return over
+
+
+def _of(row: Mapping[str, Any]) -> str:
+    """The destination over which one must have a right; empty for a pattern, for which it must be all."""
+    address = str(row.get("destination", ""))
+    return "" if any(mark in address for mark in "*>") else address

@@ -1,8 +1,10 @@
 """How operators look at what the node holds: a control request that changes nothing, whose answer is kept nowhere, and rows of the store by their keys."""
 
 import time
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Callable, Hashable, Mapping
+from dataclasses import dataclass, field
+from threading import Lock
+from typing import Any, TypeVar
 
 from django.conf import settings
 from django.db import OperationalError, ProgrammingError, connection
@@ -13,7 +15,9 @@ from broker_core.viewing.rows import SETTINGS, Row, TableGone, TooSlow
 POLL_SECONDS, POLLS_SOON = 0.004, 25
 DEADLINE_MS = 5_000
 LATER_POLL_SECONDS = 0.02
-__all__ = ["Declined", "NodeSilent", "TableGone", "TooSlow", "look", "read"]
+SHARED_SECONDS = 1.0
+SHARED_MAX = 256
+__all__ = ["Declined", "NodeSilent", "TableGone", "TooSlow", "look", "read", "shared"]
 UNDEFINED_TABLE, QUERY_CANCELED = "42P01", "57014"
 
 
@@ -74,3 +78,31 @@ def read(statement: str, parameters: Mapping[str, Any], seconds: float) -> list[
 
 def _state(error: Exception) -> str:
     return str(getattr(error.__cause__, "sqlstate", ""))
+
+
+# -- for pages that keep themselves up to date ------------------------------------------------------------------------------------------
+@dataclass(slots=True)
+class _Shared:
+    lock: Lock = field(default_factory=Lock)
+    at: float = -SHARED_SECONDS
+    value: Any = None
+
+
+_shared: dict[Hashable, _Shared] = {}
+_sharing = Lock()
+Found = TypeVar("Found")
+
+
+def shared(key: Hashable, find: Callable[[], Found]) -> Found:
+    """What `find` returns, or what it returned within the last second: however many pages are open, the node is asked once a second. `key` says all that
+    the answer depends on; who asks may not be among it, and nobody changes what is returned. Raises what `find` raises."""
+    now = time.monotonic()
+    with _sharing:
+        if len(_shared) >= SHARED_MAX:
+            for old in [old for old, entry in _shared.items() if now - entry.at >= SHARED_SECONDS and not entry.lock.locked()]:
+                del _shared[old]
+        entry = _shared.setdefault(key, _Shared()) if len(_shared) < SHARED_MAX else _shared.get(key, _Shared())
+    with entry.lock:
+        if time.monotonic() - entry.at >= SHARED_SECONDS:
+            entry.value, entry.at = find(), time.monotonic()
+        return entry.value  # type: ignore[no-any-return]

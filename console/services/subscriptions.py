@@ -1,5 +1,6 @@
 """Durable subscriptions of topics: made, ended, purged by operators; how much each holds, as the node knows it. See `requests.ask` for what these raise."""
 
+import functools
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -10,7 +11,7 @@ from console.selectors.subscriptions import Subscription
 
 from . import operations
 from .audit import Actor, require
-from .looking import NodeSilent, look
+from .looking import NodeSilent, look, shared
 from .requests import Outcome, ask
 
 UNKNOWN: Mapping[str, None] = dict.fromkeys(("depth", "unsettled", "consumers", "segments", "growth", "growth_since"))
@@ -34,12 +35,14 @@ def purge(actor: Actor, it: Subscription) -> Outcome:
     return operations.begin(actor, it.address, {"verb": "purge", "subscription": it.number})
 
 
-def held(actor: Actor, found: Sequence[Subscription]) -> list[dict[str, Any]]:
-    """What the node knows of each of these, in order; None of each if no node answers. Raises PermissionDenied."""
+def held(actor: Actor, found: Sequence[Subscription], *, again: bool = False) -> list[dict[str, Any]]:
+    """What the node knows of each of these, in order; None of each if no node answers. `again`: as of the last second will do. Raises PermissionDenied."""
     for address in {_over(it) for it in found}:
         require(actor, METRICS, "list subscriptions", over=address, reads=True)
     try:
-        told = look(actor.name, "subscriptions", "", {"numbers": [it.number for it in found]})["subscriptions"] if found else {}
+        numbers = [it.number for it in found]
+        ask = functools.partial(look, actor.name, "subscriptions", "", {"numbers": numbers})
+        told = (shared(("subscriptions", *numbers), ask) if again else ask())["subscriptions"] if found else {}
     except NodeSilent:
         told = {}
     return [told.get(str(it.number), UNKNOWN) for it in found]

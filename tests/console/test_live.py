@@ -13,13 +13,18 @@ from django.contrib.auth.models import User
 
 from console.live import person, socket
 from console.live.feed import Feed
-from console.live.topics import subject_of
+from console.live.topics import read, subject_of
 from console.models import Grant, OperatorRole
 from console.permissions import RESTRICTED
+from console.selectors.shapes import SHAPES
+from console.services import looking
 from tests.console import facts
 
 COUNTERS = {"depth": 12_345, "octets": 5_000_000, "consumers": 3, "unsettled": 7, "accepted": 20_000, "settled": 7_655, "oldest_at": 1}
-WATCHED = ["service", "overview", "destinations/1", "destinations/2", "shape"]
+WATCHED = ["service", "overview", "destinations/1", "destinations/2", "operations/1", "shape/destinations", "shape/operations"]
+
+
+OPERATION = "INSERT INTO surety.operation VALUES (0, %s, 'delete', %s, '{}', 'olga', 'running', 9, 4, 1, 0, 9, '{}', 1000, NULL, '')"
 
 
 @pytest.fixture
@@ -27,6 +32,7 @@ def told(database, monkeypatch):
     facts.well(database)
     facts.destination(database, 1, "queue/orders", **COUNTERS)
     facts.destination(database, 2, "queue/secret", depth=2)
+    facts.execute(database, OPERATION, [1, "queue/orders"])
     monkeypatch.setattr(socket, "feed", Feed(socket.feed._read, every_seconds=0.05))
     return database
 
@@ -116,14 +122,16 @@ async def test_it_says_what_the_pages_say(told, viewer):
     assert snapshot["full"]
     await page.disconnect()
     found = 0
-    for path in ("/", "/destinations"):
+    for path in ("/", "/destinations", "/operations", "/operations/1"):
         text = (await sync_to_async(viewer.get)(path)).content.decode()
         for key, shown in re.findall(r'data-live="([^"]+)"[^>]*>((?:<span class="unknown"[^>]*>)?[^<]*)<', text):
             expected = None if "unknown" in shown else shown.strip()
             assert snapshot["cells"][key] == expected or "/in" in key or "/out" in key, key
             found += 1
-        for key in re.findall(r'data-(?:shape|live-state)="([^"]+)"', text):
+        for key in re.findall(r'data-(?:shape|live-state|live-value)="([^"]+)"', text):
             assert snapshot["cells"][key]
+        for key, digest in re.findall(r'data-shape="([^"]+)" data-is="([^"]+)"', text):
+            assert snapshot["cells"][key] == digest, "the page was made of what is told"
     assert found > 25
 
 
@@ -160,6 +168,7 @@ async def test_who_sees_some_destinations_is_told_of_these(told, viewer):
     page, snapshot = await watching(viewer)
     await page.disconnect()
     assert snapshot["cells"]["destinations/1/depth"] == "12,345"
+    assert snapshot["cells"]["operations/1/done"] == "4"
     assert not [key for key in snapshot["cells"] if key.startswith(("destinations/2", "overview"))]
 
 
@@ -202,12 +211,78 @@ async def test_what_the_node_has_told_is_read_at_once():
 
 def test_what_is_watched_has_a_known_form():
     assert subject_of("destinations/-5") == ("destinations", "-5")
-    assert [subject_of(text) for text in ("destinations", "destinations/", "destinations/1/2", "overview/1", "destinations/٣", None)] == [None] * 6
+    for text in ("destinations", "destinations/", "destinations/1/2", "overview/1", "destinations/٣", None, "shape", "shape/x", "operations/-1"):
+        assert subject_of(text) is None
 
 
 def test_behind_a_proxy_the_origin_is_one_of_https(settings_of_https):
     assert person.is_ours({b"host": b"localhost", b"origin": b"https://localhost"})
     assert not person.is_ours({b"host": b"localhost", b"origin": b"http://localhost"})
+
+
+# -- what is made as a whole ----------------------------------------------------------------------------------------------------------
+CHANGES = {
+    "alerts": "UPDATE console_alertrule SET threshold = threshold + 1 WHERE id = (SELECT min(id) FROM console_alertrule)",
+    "audit": "INSERT INTO surety.audit (who, what) VALUES ('olga', 'login')",
+    "clients": "UPDATE surety.node_status SET metrics = '{\"connections\": 1, \"connections_total\": 5}'",
+    "destinations": "UPDATE surety.destination SET destroyed_at = now() WHERE destination = 2",
+    "nodes": "UPDATE surety.node_status SET listeners = '{\"stomp\": {\"up\": false}}'",
+    "operations": "UPDATE surety.operation SET state = 'done', ended_at = 5 WHERE operation = 1",
+    "scheduled": "UPDATE surety.destination_statistics SET scheduled = 3 WHERE destination = 1",
+    "subscriptions": "INSERT INTO surety.subscription (shard, subscription, destination, name, client_id, shared, selector, no_local, account) "
+    "VALUES (0, 1, 1, 's', 'c', false, '', false, 'guest')",
+    "tasks": "INSERT INTO console_taskrun (name, by, started_at, problem) VALUES ('expire', 'olga', now(), '')",
+    "transactions": "INSERT INTO surety.prepared VALUES (0, 1, '1:aa:bb', 'guest', 4, 2, 1, 10, 1000, NULL)",
+    "undo": "INSERT INTO surety.undo VALUES (0, 1, 'purge', 'queue/orders', 1, 'olga', 1000, 2000, 0, 4, 40, NULL, NULL)",
+}
+
+
+def test_every_list_is_another_when_something_of_it_is(told):
+    assert CHANGES.keys() == SHAPES.keys()
+    for name, change in CHANGES.items():
+        before = {each: shape() for each, shape in SHAPES.items()}
+        assert before[name] == SHAPES[name](), "nothing has changed"
+        facts.execute(told, change)
+        assert before[name] != SHAPES[name](), name
+
+
+def test_how_far_an_operation_is_is_no_change_of_the_list(told):
+    before = SHAPES["operations"]()
+    facts.execute(told, "UPDATE surety.operation SET done = 5, looked_at = 10")
+    assert before == SHAPES["operations"]()
+
+
+def test_the_overview_is_another_when_something_wants_attention(told):
+    def shape():
+        return read([("overview", "")])["overview", ""].cells["shape"]
+
+    before = shape()
+    assert before == shape()
+    facts.execute(told, CHANGES["transactions"])
+    assert before != shape()
+
+
+def test_what_many_pages_ask_is_asked_once_a_second(monkeypatch):
+    asked, now = [], [100.0]
+    monkeypatch.setattr(looking.time, "monotonic", lambda: now[0])
+    ask = lambda: asked.append(1) or len(asked)  # noqa: E731
+    assert [looking.shared("a test", ask), looking.shared("a test", ask)] == [1, 1]
+    now[0] += 1
+    assert looking.shared("a test", ask) == 2
+
+
+def test_who_asks_when_it_fails_is_told_so_and_the_next_asks_again():
+    def silent():
+        raise looking.NodeSilent
+
+    with pytest.raises(looking.NodeSilent):
+        looking.shared("another test", silent)
+    assert looking.shared("another test", lambda: 5) == 5
+
+
+def test_however_much_is_asked_little_is_kept():
+    assert [looking.shared(("many", number), lambda number=number: number) for number in range(2 * looking.SHARED_MAX)] == list(range(2 * looking.SHARED_MAX))
+    assert len(looking._shared) <= looking.SHARED_MAX
 
 
 @pytest.fixture

@@ -129,7 +129,7 @@ ROOM_OF_LIBRARY = {
     "asyncio": ("server", "store", "worker", "client.aio", "console/launch/", "console/live/"),
     "channels": ("console/live/", "console/asgi.py"),
     "uvloop": ("worker",),
-    "threading": ("worker", "client", "console/services/webhook.py"),
+    "threading": ("worker", "client", "console/services/webhook.py", "console/services/looking.py"),
     "selectors": ("client",),
     "multiprocessing": (),
     "subprocess": ("console/launch/",),

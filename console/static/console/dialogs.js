@@ -13,6 +13,7 @@ export function dialogs() {
   });
   document.addEventListener("input", (event) => { if (event.target.dataset.typed !== undefined) check(event.target); });
   await_typed(document);
+  document.body.addEventListener("htmx:afterSwap", () => await_typed(document));
   for (const toast of document.querySelectorAll(".toast.success")) setTimeout(() => toast.remove(), TOAST_MS);
 }
 

@@ -2,6 +2,7 @@
 // a snapshot and then changes; without one the parts that change are fetched again and again.
 const STALE_MS = 3000;
 const POLL_MS = 5000;
+const PACE_MS = [0, 1000, 2000, 3000, 5000];
 const AGAIN_MS = [500, 1000, 2000, 5000, 10000];
 const LOGGED_OUT = 4401;
 const UNKNOWN = "unknown";
@@ -10,7 +11,7 @@ export function live() {
   const shown = document.getElementById("live-state");
   if (!shown) return;
   let socket = null, feed = null, version = null, tries = 0, heard = 0, failed = false;
-  const shapes = new Map(), fetched = new Map();
+  const shapes = new Map(), fetched = new Map(), hurried = new Map(), due = new Set();
 
   function say(state, words) {
     if (shown.dataset.state === state && shown.textContent === words) return;
@@ -19,9 +20,9 @@ export function live() {
     document.documentElement.classList.toggle("is-stale", state === "bad");
   }
 
-  function elements() { return document.querySelectorAll("[data-live], [data-live-state], [data-shape]"); }
+  function elements() { return document.querySelectorAll("[data-live], [data-live-state], [data-live-value], [data-shape]"); }
 
-  function keys(element) { return [element.dataset.live, element.dataset.liveState, element.dataset.shape].filter(Boolean); }
+  function keys(element) { return [element.dataset.live, element.dataset.liveState, element.dataset.liveValue, element.dataset.shape].filter(Boolean); }
 
   function subjects() {
     const found = new Set();
@@ -51,14 +52,34 @@ export function live() {
     version = message.version;
     if (!message.full && Object.keys(message.cells).length === 0) return;
     for (const element of elements()) {
-      const { live: text, liveState: state, shape } = element.dataset;
+      const { live: text, liveState: state, liveValue: value, shape } = element.dataset;
       if (text && (text in message.cells || message.full)) write(element, message.cells[text] ?? null, message.full);
       if (state && state in message.cells) element.dataset.state = message.cells[state] ?? "";
+      if (value && message.cells[value] != null) element.value = Number(message.cells[value]);
       if (shape && shape in message.cells) {
-        const before = shapes.get(shape);
+        // A part that says of what shape it is was perhaps made after the last change, and perhaps before.
+        const before = element.dataset.is ?? shapes.get(shape);
         shapes.set(shape, message.cells[shape]);
-        if (before !== undefined && before !== message.cells[shape]) refresh(element);
+        if (before === message.cells[shape]) due.delete(element.id);
+        else if (before !== undefined) due.add(element.id);
       }
+    }
+    hurry_all();
+  }
+
+  // What changes is shown at once; what changes all the time is fetched less and less often, so that a hundred pages of a busy broker cost it little.
+  function hurry(part) {
+    const now = performance.now(), last = hurried.get(part.id);
+    const pace = last && now - last.at < 2 * POLL_MS ? last.pace : 0;
+    if (now - (fetched.get(part.id) ?? 0) < PACE_MS[pace] || !refresh(part)) return;
+    hurried.set(part.id, { at: now, pace: Math.min(pace + 1, PACE_MS.length - 1) });
+  }
+
+  function hurry_all() {
+    for (const id of due) {
+      const part = document.getElementById(id);
+      if (part) hurry(part);
+      else due.delete(id);
     }
   }
 
@@ -77,9 +98,11 @@ export function live() {
   function isUsed(part) { return part.querySelector("details[open], .pick :checked, :focus-visible") !== null; }
 
   function refresh(part) {
-    if (!window.htmx || isUsed(part)) return;
+    if (!window.htmx || isUsed(part)) return false;
+    due.delete(part.id);
     fetched.set(part.id, performance.now());
     window.htmx.trigger(part, "refresh");
+    return true;
   }
 
   function isFresh() { return heard > 0 && performance.now() - heard < STALE_MS; }
@@ -89,6 +112,7 @@ export function live() {
     const now = performance.now();
     const parts = [...document.querySelectorAll("[data-refresh]")];
     const fresh = isFresh();
+    hurry_all();
     for (const part of parts) {
       const told = fresh && part.dataset.shape;
       const every = told ? Number(part.dataset.every ?? Infinity) * 1000 : POLL_MS;
