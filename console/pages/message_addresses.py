@@ -2,7 +2,7 @@
 
 from django.urls import path, re_path
 
-from . import bulk, dead, messages, scheduled, sending, subscriptions, transactions, undo
+from . import bulk, dead, life, messages, scheduled, sending, subscriptions, transactions, undo
 
 OF = r"^destinations/(?P<number>-?[0-9]{1,10})/"
 
@@ -14,6 +14,7 @@ ADDRESSES = [
     re_path(rf"{OF}messages/import$", sending.bring_in, name="message_import"),
     re_path(rf"{OF}messages/act$", bulk.act, name="message_act"),
     re_path(rf"{OF}messages/(?P<key>[0-9]{{1,2}}-[0-9]{{1,18}})$", messages.one, name="message"),
+    re_path(rf"{OF}messages/(?P<key>[0-9]{{1,2}}-[0-9]{{1,18}})/life$", life.life, name="message_life"),
     path("dead", dead.everything, name="dead"),
     re_path(rf"{OF}dead$", dead.of_destination, name="dead_of"),
     path("scheduled", scheduled.choose, name="scheduled"),

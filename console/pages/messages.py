@@ -11,6 +11,7 @@ from urllib.parse import urlencode
 
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import render
+from django.urls import reverse
 from django.views.decorators.http import require_safe
 
 from broker_core.viewing import LEVEL_NAMES, REASONS_KNOWN, rendering
@@ -132,7 +133,7 @@ def one(request: HttpRequest, number: str, key: str) -> HttpResponse:
         "it": it, "key": key, "asked": search.asked, "view": view, "row": row_of(view.seen, int(time.time() * 1000)), "body": body,
         "tabs": tabs(it, "messages"), "may": _rights(actor, it), "xml": pretty_xml(body.text) if body is not None and body.text and body.value is None else "",
         "octets": bytes.fromhex(body.hex) if body is not None and body.hex else b"", "facts": _facts(view), "life": _life(view),
-        "properties": typed(view.properties, view.headers.get("property-types", "")),
+        "properties": typed(view.properties, view.headers.get("property-types", "")), "ledger": _ledger(it, view, search.subscription),
     }  # fmt: skip
     return render(request, "console/message.html", context)
 
@@ -171,6 +172,12 @@ def _life(view: browsing.View) -> list[tuple[str, str]]:
     if seen.due_at is not None:
         life.append((seen.due_at, "to be delivered again"))
     return [(shown(at) if isinstance(at, int) else "unknown", words) for at, words in life]
+
+
+def _ledger(it: Destination, view: browsing.View, subscription: int | None) -> str:
+    """Where its life is told by the ledger."""
+    query = {"at": view.seen.message.accepted_at, **({} if subscription is None else {"subscription": subscription})}
+    return f"{reverse('message_life', args=[it.number, view.seen.key])}?{urlencode(query)}"
 
 
 def shown(milliseconds: int | None) -> str:

@@ -45,7 +45,8 @@ PAGES: tuple[tuple[str, tuple[Page, ...]], ...] = (
         "Messaging",
         (
             Page("destinations", "Destinations", "destinations", "d", METRICS, ("create", "update", "operate", "destination", "bulk")),
-            Page("messages", "Messages", "messages", "m", BROWSE_HEADERS, ("messages_of", "message", "message_send", "message_import", "message_act")),
+            Page("messages", "Messages", "messages", "m", BROWSE_HEADERS,
+                 ("messages_of", "message", "message_life", "message_send", "message_import", "message_act")),
             Page("dead", "Dead messages", "dead", "x", BROWSE_HEADERS, ("dead_of",)),
             Page("scheduled", "Scheduled", "scheduled", "s", BROWSE_HEADERS, ("scheduled_of", "scheduled_change")),
             Page("subscriptions", "Subscriptions", "subscriptions", "b", METRICS, ("subscription_create", "subscription_change")),
