@@ -25,7 +25,7 @@ from .engine.operation import SELECTED_MAX
 from .engine.operation import VERBS as OPERATION_VERBS
 from .engine.operation import problem as operation_problem
 from .engine.policy import why_not as pattern_problem
-from .engine.settings import BOUNDS, CHOICES, NAMES, QUEUES, TEXTS, Settings
+from .engine.settings import BOUNDS, CHOICES, NAMES, QUEUES, QUEUES_ONLY, TEXTS, Settings
 from .scram import InvalidPassword, make_verifier
 
 __all__ = [
@@ -42,6 +42,7 @@ __all__ = [
     "OPERATIONS",
     "OPERATION_VERBS",
     "QUEUES",
+    "QUEUES_ONLY",
     "RULES_MAX",
     "SELECTED_MAX",
     "SETTINGS",

@@ -14,7 +14,7 @@ from django.views.decorators.http import require_safe
 
 from broker_core.viewing.groups import Group
 from broker_core.viewing.page import key_text
-from console.permissions import BROWSE_HEADERS, MOVE, may, sight
+from console.permissions import BROWSE_HEADERS, DELETE, MOVE, may, sight
 from console.selectors import destinations
 from console.selectors.destinations import Destination
 from console.services import browsing
@@ -70,7 +70,7 @@ def _shown(request: HttpRequest, it: Destination, at: str) -> HttpResponse:
     rows = [_row(group) for group in found.groups]
     context: dict[str, Any] = {
         "it": it, "live": f"destinations/{it.number}", "asked": wanted, "found": found, "rows": rows, "tabs": tabs(it, "dead"),
-        "may_retry": may(actor, MOVE, it.address), "back": reverse(at, args=[it.number] if at == "dead_of" else []), "own": it.address == DEAD_MESSAGE_QUEUE,
+        "may": {"move": may(actor, MOVE, it.address), "delete": may(actor, DELETE, it.address)}, "back": reverse(at, args=[it.number] if at == "dead_of" else []), "own": it.address == DEAD_MESSAGE_QUEUE,
         "kept": _kept(it), "following": key_text(found.next) if found.next else "",
     }  # fmt: skip
     return render(request, "console/dead.html", context)

@@ -20,8 +20,12 @@ from .actor import actor_of
 from .settings_form import SettingsForm
 from .telling import tell
 
-KIND = "queue"
-"""Operators make queues; topics come into being by their use."""
+QUEUE, TOPIC = KINDS = ("queue", "topic")
+"""What operators make."""
+ABOUT = {
+    QUEUE: "Each message goes to one of its consumers. Clients address it as /queue/name.",
+    TOPIC: "Each message goes to everybody who has subscribed; who subscribes for good gets what comes meanwhile, too. Clients address it as /topic/name.",
+}
 
 
 class UnknownDepth(control.InvalidRequest):
@@ -70,11 +74,13 @@ def operate(request: HttpRequest, number: str, verb: str) -> HttpResponse:
 
 @require_http_methods(["GET", "HEAD", "POST"])
 def create(request: HttpRequest) -> HttpResponse:
-    form = SettingsForm(control.default_settings(), request.POST if request.method == "POST" else None)
+    """`kind`: of KINDS."""
+    kind = _kind(request)
+    form = SettingsForm(control.default_settings(), request.POST if request.method == "POST" else None, of_topic=kind == TOPIC)
     name = request.POST.get("name", "").strip()
     problem = ""
     if request.method == "POST" and form.is_valid():
-        address = f"{KIND}/{name}"
+        address = f"{kind}/{name}"
         try:
             outcome = service.create(actor_of(request), address, form.changed)
         except control.InvalidRequest as error:
@@ -82,7 +88,7 @@ def create(request: HttpRequest) -> HttpResponse:
         else:
             tell(request, address, "created", outcome)
             return redirect("destinations")
-    context = {"form": form, "name": name, "problem": problem, "kind": KIND}
+    context = {"form": form, "name": name, "problem": problem, "kind": kind, "kinds": KINDS, "about": ABOUT[kind]}
     return render(request, "console/create.html", context, status=400 if problem or form.errors else 200)
 
 
@@ -91,7 +97,8 @@ def update(request: HttpRequest, number: str) -> HttpResponse:
     destination = _find(request, int(number))
     if destination.temporary:
         raise Http404("A temporary destination has no settings.")
-    form = SettingsForm({**control.default_settings(), **destination.settings}, request.POST if request.method == "POST" else None)
+    settings = {**control.default_settings(), **destination.settings}
+    form = SettingsForm(settings, request.POST if request.method == "POST" else None, of_topic=destination.address.startswith(f"{TOPIC}/"))
     problem = ""
     if request.method == "POST" and form.is_valid():
         try:
@@ -112,11 +119,20 @@ def check(request: HttpRequest) -> HttpResponse:
     if name == "name":
         return HttpResponse(escape(_wrong_name(request)), content_type="text/html; charset=utf-8")
     form = SettingsForm(control.default_settings(), request.POST)
-    return HttpResponse(escape(" ".join(form.errors.get(name, ()))), content_type="text/html; charset=utf-8")
+    wrong = " ".join(form.errors.get(name, ()))
+    if not wrong and name in form.cleaned_data:
+        problem = control.settings_problem(f"{_kind(request)}/it", {name: form.cleaned_data[name]})
+        wrong = problem[:1].upper() + problem[1:]
+    return HttpResponse(escape(wrong), content_type="text/html; charset=utf-8")
+
+
+def _kind(request: HttpRequest) -> str:
+    given = request.POST.get("kind") or request.GET.get("kind")
+    return given if given in KINDS else QUEUE
 
 
 def _wrong_name(request: HttpRequest) -> str:
-    address = f"{KIND}/{request.POST.get('name', '').strip()}"
+    address = f"{_kind(request)}/{request.POST.get('name', '').strip()}"
     if problem := control.request_problem("create", address, {}):
         return problem[:1].upper() + problem[1:]
     return "There is one of this name." if destinations.by_address(address, sight(actor_of(request))) else ""

@@ -15,7 +15,7 @@ from django.urls import reverse
 from django.views.decorators.http import require_safe
 
 from broker_core.viewing import LEVEL_NAMES, REASONS_KNOWN, rendering
-from broker_core.viewing.page import Seen, key_text
+from broker_core.viewing.page import Page, Seen, key_text
 from console.permissions import BROWSE_BODIES, BROWSE_HEADERS, DELETE, METRICS, MOVE, SEND, may, sight
 from console.selectors import destinations, subscriptions, undo
 from console.selectors.destinations import Destination
@@ -93,9 +93,16 @@ def listing(request: HttpRequest, number: str) -> HttpResponse:
     context |= {
         "page": page, "rows": rows, "following": key_text(page.next) if page.next else "", "looked": page.looked_at,
         "undo": undo.latest_of(it.address) if search.after is None else None,
-        "has_dead": any(row.reason for row in rows), "other_order": OLDEST if search.newest_first else NEWEST, "shown_first": rows[0].key if rows else "",
+        "all": _all(search, page), "has_dead": any(row.reason for row in rows), "other_order": OLDEST if search.newest_first else NEWEST, "shown_first": rows[0].key if rows else "",
     }  # fmt: skip
     return render(request, "console/messages.html", context)
+
+
+def _all(search: Search, page: Page) -> int | None:
+    """How many all are that the page is about; None: nobody has counted them."""
+    if not search.stated:
+        return page.depth
+    return len(page.seen) if page.complete and search.after is None else None
 
 
 def _export(it: Destination, search: Search) -> str:

@@ -5,7 +5,7 @@ from typing import Any
 from django import forms
 from django.urls import reverse
 
-from broker_core.control import CHOICES, NAMES, QUEUES, SETTINGS, TEXTS
+from broker_core.control import CHOICES, NAMES, QUEUES, QUEUES_ONLY, SETTINGS, TEXTS
 
 WORDS = {
     "redelivery_max": ("Redeliveries at most", "Of a message that fails; one failure more and it is dead. 0: the first kills it; -1: never."),
@@ -51,9 +51,11 @@ _FIELDS = {int: forms.IntegerField, float: forms.FloatField, bool: forms.Boolean
 
 
 class SettingsForm(forms.Form):
-    def __init__(self, current: dict[str, Any], data: Any = None) -> None:
+    def __init__(self, current: dict[str, Any], data: Any = None, *, of_topic: bool = False) -> None:
         super().__init__(data)
         for name in NAMES:
+            if of_topic and name in QUEUES_ONLY:
+                continue
             label, words = WORDS.get(name, (name.replace("_", " ").capitalize(), ""))
             shown = {"label": label, "help_text": words, "initial": current.get(name)}
             if name in CHOICES:

@@ -115,6 +115,34 @@ def test_a_bad_name_is_refused_and_kept_in_the_form(name, operator, database):
     assert facts.rows(database, "SELECT * FROM surety.control_request") == []
 
 
+def test_a_topic_is_made_without_what_is_for_queues(operator, node, database):
+    page = operator.get(reverse("create") + "?kind=topic").content.decode()
+    assert "New topic" in page
+    assert "max_active_consumers" not in page
+    assert "foreign_link" not in page
+    queues_only = ("max_active_consumers", "max_backup_consumers", "foreign_link", "foreign_address")
+    sent = {name: value for name, value in SETTINGS.items() if name not in queues_only}
+    operator.post(reverse("create"), {**sent, "kind": "topic", "name": "prices", "max_messages": 7})
+    [(settings,)] = facts.rows(database, "SELECT settings FROM surety.destination WHERE address = 'topic/prices'")
+    assert settings["max_messages"] == 7
+    number = _number(database, "topic/prices")
+    assert "max_active_consumers" not in operator.get(reverse("update", args=[number])).content.decode()
+    operator.post(reverse("update", args=[number]), {**sent, "max_messages": 8})
+    assert facts.rows(database, "SELECT settings ->> 'max_messages' FROM surety.destination WHERE address = 'topic/prices'") == [("8",)]
+
+
+def test_what_is_typed_is_checked_for_what_is_made(operator, database):
+    facts.destination(database, 1, "topic/prices")
+
+    def told(field, **given):
+        return operator.post(reverse("destination_check"), given, headers={"HX-Request": "true", "HX-Trigger-Name": field}).content.decode()
+
+    assert (told("name", name="prices"), told("name", name="prices", kind="topic")) == ("", "There is one of this name.")
+    assert told("max_active_consumers", max_active_consumers="3") == ""
+    assert "is for queues" in told("max_active_consumers", max_active_consumers="3", kind="topic")
+    assert "queue" in told("dead_queue", dead_queue="topic/x")
+
+
 def test_a_setting_out_of_bounds_is_refused_at_its_field(operator, database):
     response = operator.post(reverse("create"), {**SETTINGS, "name": "a", "redelivery_max": 10**9})
     assert response.status_code == 400

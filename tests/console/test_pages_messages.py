@@ -221,6 +221,28 @@ def test_dead_ones_go_back_to_where_they_died(node, operator):
     assert (node.depth(), node.depth(DEAD)) == (2, 0)
 
 
+def test_a_group_of_dead_messages_is_dealt_with_whole_and_the_others_stay(node, operator):
+    dead_from(node, b"a", b"b")
+    node.send(b"another", address="queue/other")
+    node.does(c.Attach(1, 8, "queue/other", credit=1, replenish=False), c.Settle(1, 8, [1], outcome=Outcome.REJECTED), c.Detach(1, 8))
+    page = operator.get(f"/destinations/{node.number(DEAD)}/dead").content.decode()
+    assert "All 3 messages here" in page
+    links = [unescape(link) for link in re.findall(r'href="([^"]+/act\?[^"]*verb=(?:retry|move|delete))"', page) if "orders" in link]
+    assert [link.partition("verb=")[2] for link in links] == ["retry", "move", "delete"]
+    counted = operator.post(links[2], {"verb": "delete"})
+    assert "Delete 2 messages" in text_of(operator.get(counted["Location"]))
+    operator.post(counted["Location"], {"verb": "delete", "typed": DEAD})
+    assert node.depth(DEAD) == 1
+
+
+def test_how_many_all_are_is_said_where_it_is_known(node, operator):
+    node.send(*[b"%d" % number for number in range(60)], colour="red")
+    node.send(b"blue one", colour="blue")
+    assert "All 61 messages here" in text_of(operator.get(path(node)))
+    assert "All 1 that this search finds" in text_of(operator.get(path(node, "?selector=colour%3D'blue'")))
+    assert "All that this search finds" in text_of(operator.get(path(node, "?selector=colour%3D'red'")))
+
+
 # -- sending ------------------------------------------------------------------------------------------------------------------------------
 FORM = {"destination": "queue/orders", "body": "hello", "content_type": "", "properties": "", "reliability": "assured", "priority": "4"}
 
