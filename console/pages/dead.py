@@ -70,7 +70,8 @@ def _shown(request: HttpRequest, it: Destination, at: str) -> HttpResponse:
     rows = [_row(group) for group in found.groups]
     context: dict[str, Any] = {
         "it": it, "live": f"destinations/{it.number}", "asked": wanted, "found": found, "rows": rows, "tabs": tabs(it, "dead"),
-        "may": {"move": may(actor, MOVE, it.address), "delete": may(actor, DELETE, it.address)}, "back": reverse(at, args=[it.number] if at == "dead_of" else []), "own": it.address == DEAD_MESSAGE_QUEUE,
+        "may": {"move": may(actor, MOVE, it.address), "delete": may(actor, DELETE, it.address)},
+        "back": reverse(at, args=[it.number] if at == "dead_of" else []), "own": it.address == DEAD_MESSAGE_QUEUE,
         "kept": _kept(it), "following": key_text(found.next) if found.next else "",
     }  # fmt: skip
     return render(request, "console/dead.html", context)

@@ -93,7 +93,8 @@ def listing(request: HttpRequest, number: str) -> HttpResponse:
     context |= {
         "page": page, "rows": rows, "following": key_text(page.next) if page.next else "", "looked": page.looked_at,
         "undo": undo.latest_of(it.address) if search.after is None else None,
-        "all": _all(search, page), "has_dead": any(row.reason for row in rows), "other_order": OLDEST if search.newest_first else NEWEST, "shown_first": rows[0].key if rows else "",
+        "all": _all(search, page), "has_dead": any(row.reason for row in rows),
+        "other_order": OLDEST if search.newest_first else NEWEST, "shown_first": rows[0].key if rows else "",
     }  # fmt: skip
     return render(request, "console/messages.html", context)
 

@@ -224,7 +224,8 @@ def test_dead_ones_go_back_to_where_they_died(node, operator):
 def test_a_group_of_dead_messages_is_dealt_with_whole_and_the_others_stay(node, operator):
     dead_from(node, b"a", b"b")
     node.send(b"another", address="queue/other")
-    node.does(c.Attach(1, 8, "queue/other", credit=1, replenish=False), c.Settle(1, 8, [1], outcome=Outcome.REJECTED), c.Detach(1, 8))
+    node.does(c.Attach(1, 8, "queue/other", credit=1, replenish=False))
+    node.does(c.Settle(1, 8, [1], outcome=Outcome.REJECTED), c.Detach(1, 8))
     page = operator.get(f"/destinations/{node.number(DEAD)}/dead").content.decode()
     assert "All 3 messages here" in page
     links = [unescape(link) for link in re.findall(r'href="([^"]+/act\?[^"]*verb=(?:retry|move|delete))"', page) if "orders" in link]
