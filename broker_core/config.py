@@ -322,6 +322,36 @@ def reference() -> str:
     return "\n".join(lines) + "\n"
 
 
+@dataclass(frozen=True, slots=True)
+class Described:
+    """A setting as people read it."""
+
+    section: str
+    """What it is about, as in `redelivery`."""
+    variable: str
+    name: str
+    default: Any
+    low: int | None
+    high: int | None
+    reason: str
+
+
+def described() -> list[Described]:
+    """All settings, in their order."""
+    reasons, sections, section = _reasons(), {}, ""
+    for line in inspect.getsource(BrokerConfig).splitlines():
+        if found := re.match(r"    # -- ([a-z ]+) -", line):
+            section = found[1]
+        elif found := re.match(r"    ([a-z_]+): ", line):
+            sections[found[1]] = section
+    return [
+        Described(
+            sections[each.name], variable_of(each), each.name, each.default, each.metadata.get("low"), each.metadata.get("high"), reasons[each.name],
+        )
+        for each in settings()
+    ]  # fmt: skip
+
+
 def _shown(default: Any) -> str:
     if isinstance(default, bool):
         return str(default).lower()

@@ -4,8 +4,8 @@ from django.contrib.auth.views import LogoutView
 from django.urls import include, path, re_path
 
 from console.pages import (
-    access, accounts, alerts, audit, connections, definitions, destination, destination_list, destinations, named, nodes, operations, operators, producers,
-    overview, reports, sign_on, tasks,
+    access, accounts, alerts, audit, configuration, connections, definitions, destination, destination_list, destinations, everywhere, named, nodes,
+    operations, operators, overview, producers, reports, sign_on, tasks,
 )  # fmt: skip
 from console.pages.login import Login
 from console.pages.message_addresses import ADDRESSES
@@ -75,6 +75,8 @@ urlpatterns = [
     re_path(r"^tokens/(?P<number>[0-9]{1,9})/revoke$", definitions.revoke_token, name="token_revoke"),
     path("password", operators.own_password, name="own_password"),
     path("audit", audit.listing, name="audit"),
+    path("settings", configuration.listing, name="settings"),
+    path("find", everywhere.find, name="find"),
     path("health/live", health.live, name="health_live"),
     path("health/ready", health.ready, name="health_ready"),
     path("metrics", metrics.metrics, name="metrics"),

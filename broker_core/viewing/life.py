@@ -15,7 +15,7 @@ from broker_core.store.traces import DIED
 
 from .rows import SHARD, Read, TableGone, TooSlow
 
-__all__ = ["DIED", "VOLATILE", "Event", "Life", "Outcome", "Place", "Stop", "life"]
+__all__ = ["DIED", "VOLATILE", "Event", "Life", "Outcome", "Place", "Stop", "life", "sought"]
 ACCEPTED, CAME, OFFERED, FAILED, SETTLED, WENT = KINDS = ("accepted", "came", "offered", "failed", "settled", "went")
 """In the order in which they are told of one commit. Came, went: as a copy of what had died or was moved."""
 END, ACCEPTANCE, TIME, MANY, HIDDEN = "end", "acceptance", "time", "many", "hidden"
@@ -27,6 +27,8 @@ STEP_FIRST, STEP_MAX = 2_000, 64_000
 FOUND_WITHIN = 20_000
 """Commits after the time of a message's acceptance, among which it is looked for."""
 SLACK_MS = 2_000
+AHEAD, RANGES_MAX = 64, 500
+"""Commits, and what they accepted, among which a message's number is looked for: a transaction commits what had its number before."""
 
 
 @dataclass(slots=True, frozen=True)
@@ -109,6 +111,16 @@ def life(
     return Life(events, stops)
 
 
+def sought(read: Read, clock: Callable[[], float], sequence: int, seconds: float) -> Place | None:
+    """Where the stored message with this number came to lie first; None: the ledger does not say, or not in this time. It may have gone from there."""
+    walk = _Walk(read, clock, clock() + seconds, lambda destination: ())
+    try:
+        walk.begin()
+        return walk.sought(sequence)
+    except (TooSlow, TableGone):
+        return None
+
+
 class _Walk:
     def __init__(self, read: Read, clock: Callable[[], float], ends: float, subscriptions: Subscriptions) -> None:
         self._read, self._clock, self._subscriptions = read, clock, subscriptions
@@ -189,6 +201,60 @@ class _Walk:
             pass
         return []
 
+    def sought(self, sequence: int) -> Place | None:
+        """By halves, as each commit says the highest number given out so far."""
+        later: _Table | None = None
+        for table in self._tables:
+            first = self._given(table, table.after)
+            if first is None or first[1] >= sequence:
+                later = table
+                continue
+            low, high = table.after, table.upto  # the commit behind the one has not given it out, that behind the other has
+            while high - low > 1:
+                middle = (low + high) // 2
+                found = self._given(table, middle)
+                if found is None or found[1] >= sequence:
+                    high = middle
+                else:
+                    low = middle
+            if high < table.upto or later is None:
+                return self._accepted(table, high, sequence)
+            break
+        return self._accepted(later, later.after, sequence) if later is not None else None
+
+    def _given(self, table: _Table, after: int) -> tuple[int, int] | None:
+        """The first commit behind that number, and the highest number of a message by then."""
+        statement = f"SELECT number, sequence FROM {table.name} WHERE number > %(after)s ORDER BY number LIMIT 1"
+        found = self._read(statement, {"after": after}, self._left(self.ends))
+        return (found[0][0], found[0][1]) if found else None
+
+    def _accepted(self, table: _Table, after: int, sequence: int) -> Place | None:
+        """The place of the message in one of the commits that follow: by its row, or if that has gone by being one of a run without a gap."""
+        commits = self._read(_ACCEPTED.format(table=table.name), {"after": after, "upto": after + AHEAD, "limit": RANGES_MAX}, self._left(self.ends))
+        for _, _, segment, destination, lane, first, last in commits:
+            if lane >= VOLATILE:
+                continue
+            for source in (f"surety.message_{SHARD}_{segment} WHERE", f"surety.retained WHERE shard = {SHARD} AND"):
+                try:
+                    found = self._read(
+                        f"SELECT position FROM {source} destination = %(destination)s AND priority = %(lane)s AND position BETWEEN %(first)s AND %(last)s "
+                        "AND sequence = %(sequence)s LIMIT 1",
+                        {"destination": destination, "lane": lane, "first": first, "last": last, "sequence": sequence},
+                        self._left(self.ends),
+                    )
+                except TableGone:
+                    continue
+                if found:
+                    return Place(destination, lane, found[0][0])
+        numbers = {row[0] for row in commits}
+        of_one = [row for row in commits if row[0] == min(numbers)] if numbers else []
+        before = self._given(table, after - 1) if after > table.after else None
+        if len(of_one) == 1 and before is not None and before[0] == after:
+            _, given, _, destination, lane, first, last = of_one[0]
+            if lane < VOLATILE and last - first + 1 == given - before[1] and before[1] < sequence <= given:
+                return Place(destination, lane, first + sequence - before[1] - 1)
+        return None
+
     def _number_at(self, at: int) -> int:
         """The last commit that is older, or 0: by its tables' first commits, then by halves of one."""
         for table in self._tables:
@@ -245,6 +311,11 @@ class _Walk:
         return left
 
 
+_ACCEPTED = """
+    SELECT l.number, l.sequence, l.segment, r.destination, r.lane, r.first, r.last
+      FROM (SELECT * FROM {table} WHERE number > %(after)s AND number <= %(upto)s AND accepted_destination IS NOT NULL ORDER BY number OFFSET 0) AS l
+     CROSS JOIN LATERAL unnest(l.accepted_destination, l.accepted_lane, l.accepted_first, l.accepted_last) AS r (destination, lane, first, last)
+     LIMIT %(limit)s"""
 _EVENTS = """
     SELECT l.number, l.at, l.epoch, e.kind, e.subscription, e.value, e.other, e.other_lane, e.other_position
       FROM (SELECT * FROM {table}

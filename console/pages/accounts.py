@@ -15,6 +15,7 @@ from console.services import accounts as service
 from console.services.audit import Actor, look
 
 from .actor import actor_of
+from .asked import asked
 
 DIGITS_MAX = 9
 
@@ -57,8 +58,9 @@ CHANGES: dict[str, tuple[Callable[[Actor, str, HttpRequest], list[str] | None], 
 @require_safe
 def listing(request: HttpRequest) -> HttpResponse:
     look(actor_of(request), "account list")
-    shown, following = accounts.page(request.GET.get("after", ""))
-    context = {"accounts": shown, "following": following, "may_manage": request.user.has_perm(MANAGE_ACCOUNT)}
+    wanted = asked(request)
+    shown, following = (accounts.search(wanted["q"], accounts.PAGE_ROWS), "") if wanted["q"] else accounts.page(wanted["after"])
+    context = {"asked": wanted, "accounts": shown, "following": following, "may_manage": request.user.has_perm(MANAGE_ACCOUNT)}
     return render(request, "console/accounts.html", context)
 
 

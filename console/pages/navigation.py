@@ -90,6 +90,7 @@ PAGES: tuple[tuple[str, tuple[Page, ...]], ...] = (
             Page("operators", "Operators", "operators", "p", MANAGE_OPERATOR, ("operator_change",)),
             Page("grants", "Rights", "access", "z", MANAGE_OPERATOR, ("grant_change", "grant_delete")),
             Page("audit", "Audit", "audit", "u"),
+            Page("settings", "Settings", "settings", ",", MANAGE_OPERATOR),
         ),
     ),
 )  # fmt: skip

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from datetime import datetime
 
+from .destinations import containing
 from .rows import rows
 
 PAGE_ROWS = 100
@@ -42,6 +43,14 @@ COLUMNS = """name, disabled, loopback_only, persistent_reliability, nonpersisten
 def by_name(name: str) -> Account | None:
     found = rows(f"SELECT {COLUMNS} FROM surety.account WHERE name = %(name)s", {"name": name.replace("\x00", "")})
     return Account(**found[0]) if found else None
+
+
+def search(text: str, limit: int) -> list[Account]:
+    """At most so many whose names contain it. One query."""
+    found = rows(
+        f"SELECT {COLUMNS} FROM surety.account WHERE name ILIKE %(pattern)s ORDER BY name LIMIT %(limit)s", {"pattern": containing(text), "limit": limit}
+    )
+    return [Account(**row) for row in found]
 
 
 def page(after: str = "", limit: int = PAGE_ROWS) -> tuple[list[Account], str]:

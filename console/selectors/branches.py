@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from datetime import datetime
 
+from .destinations import containing
 from .rows import rows
 
 PAGE_ROWS = 100
@@ -55,6 +56,15 @@ def page(after: int = 0, limit: int = PAGE_ROWS, *, ended: bool | None = None) -
     found = rows(f"{_BRANCHES} AND branch > %(after)s {which} ORDER BY branch LIMIT %(limit)s", {"after": after, "limit": limit + 1})
     shown = [Branch(**{**row, "state": STATES[row["state"]]}) for row in found[:limit]]
     return shown, str(shown[-1].number) if len(found) > limit else ""
+
+
+def search(text: str, limit: int) -> list[Branch]:
+    """At most so many whose XID contains it, as it is written or as the text that it stands for. One query; there are never more than ten thousand."""
+    found = rows(
+        f"{_BRANCHES} AND (xid ILIKE %(pattern)s OR xid ILIKE %(digits)s) ORDER BY branch LIMIT %(limit)s",
+        {"pattern": containing(text), "digits": containing(text.encode(errors="replace").hex()), "limit": limit},
+    )
+    return [Branch(**{**row, "state": STATES[row["state"]]}) for row in found]
 
 
 def by_number(number: int) -> Branch | None:

@@ -239,6 +239,11 @@ def _destination(row: dict[str, Any]) -> Destination:
     return Destination._make(map(row.__getitem__, Destination._fields))
 
 
+def containing(search: str) -> str:
+    """The pattern of LIKE for what contains this text."""
+    return f"%{_literal(search[:SEARCH_CHARACTERS_MAX])}%"
+
+
 def _literal(search: str) -> str:
     """LIKE's own characters stand for themselves; NUL cannot be in a name, nor in a parameter."""
     return search.replace("\x00", "").replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")

@@ -142,6 +142,11 @@ def node_status() -> NodeStatus:
     )
 
 
+def instance() -> str:
+    """Of this installation, as the identifiers that it gives to messages have it. One query."""
+    return str(rows("SELECT instance FROM surety.installation")[0]["instance"])
+
+
 def nodes() -> list[OneNode]:
     """Those that were heard of within the last minute: the one that serves first, then those that stand by, the longest first. One query."""
     found = rows(

@@ -8,6 +8,7 @@ from typing import Any
 from console.permissions import EVERYTHING, Sight
 
 from .node import HEARTBEAT_SECONDS_MAX
+from .destinations import containing
 from .rows import rows
 
 PAGE_ROWS = 100
@@ -38,6 +39,12 @@ def page(after: int = 0, limit: int = PAGE_ROWS, idle_seconds: int = 0, within: 
     the next page, empty if this is the last. One query."""
     shown = _rows("s.subscription > %(after)s", within, {"after": after, "limit": limit + 1, "idle_seconds": idle_seconds})
     return shown[:limit], str(shown[limit - 1].number) if len(shown) > limit else ""
+
+
+def search(text: str, limit: int, within: Sight = EVERYTHING) -> list[Subscription]:
+    """At most so many whose name or client identifier contains it. One query."""
+    which = "(s.name ILIKE %(pattern)s OR s.client_id ILIKE %(pattern)s)"
+    return _rows(which, within, {"pattern": containing(text), "limit": limit, "idle_seconds": 0})
 
 
 def by_number(number: int, within: Sight = EVERYTHING) -> Subscription | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -18,6 +19,7 @@ from .looking import Declined, NodeSilent, read
 from .refusals import NotThere
 
 SECONDS = 0.6
+_IDENTITY = re.compile(r"ID:(?P<instance>[0-9A-Za-z]{1,64})-(?P<sequence>[0-9]{1,18})")
 CONSUMERS_MAX = 5
 """Of those that are there still, about so many is asked whose they are."""
 
@@ -65,6 +67,19 @@ def life_of(
     epoch = node.node_status().epoch
     named = subscriptions.names_of([event.subscription for event in found.events if event.subscription])
     return Told(found, {number: told for number, told in known.items() if told}, named, epoch, _consumers(actor, found, epoch))
+
+
+def place_of(actor: Actor, identity: str) -> tuple[int, str, str] | None:
+    """The number and the address of the destination, and the key there, of the stored message to which this broker gave the identifier: where it came to
+    first. None: there is none that the actor may see, or it is not found."""
+    found = _IDENTITY.fullmatch(identity)
+    if found is None or found["instance"] != node.instance():
+        return None
+    place = ledger.sought(read, time.monotonic, int(found["sequence"]), SECONDS)
+    address = destinations.address_of(place.destination) if place is not None else None
+    if place is None or address is None or not may(actor, BROWSE_HEADERS, address):
+        return None
+    return place.destination, address, f"{place.lane}-{place.position}"
 
 
 def _consumers(actor: Actor, found: Life, epoch: int) -> dict[int, Mapping[str, Any]]:

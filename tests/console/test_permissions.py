@@ -21,7 +21,7 @@ ELSEWHERE = {
     "named_create", "named_change", "named_delete",  # test_pages_named.py
     "node_do", "access_create", "access_delete", "grants", "grant_create", "grant_change", "grant_delete", "definitions", "definitions_export",
     "delivery_audit",  # test_pages_reports.py
-    "token_revoke", "alert_create", "alert_change", "alert_delete", "alert_test",  # test_pages_administration.py
+    "settings", "find", "token_revoke", "alert_create", "alert_change", "alert_delete", "alert_test",  # test_pages_administration.py
     "destination", "destination_check", "bulk",  # test_destination_pages.py
 }  # fmt: skip
 ELSEWHERE |= {address.name for address in ADDRESSES if address.name not in LOOKS}  # test_pages_messages.py and its neighbours
