@@ -11,7 +11,7 @@ from console.selectors import destinations
 from console.services import connections as service
 
 from .actor import actor_of
-from .asked import asked, whole
+from .asked import asked, is_again, whole
 from .connections import DIGITS_MAX, PAGE_ROWS, row_of
 
 
@@ -26,6 +26,6 @@ def producers(request: HttpRequest) -> HttpResponse:
             raise Http404("There is no such destination; it may have been destroyed meanwhile.")
         address = it.address
     of = whole(wanted["connection"], DIGITS_MAX) or None
-    found = service.producers(actor, whole(wanted["after"], DIGITS_MAX), PAGE_ROWS, destination=address, connection=of)
+    found = service.producers(actor, whole(wanted["after"], DIGITS_MAX), PAGE_ROWS, destination=address, connection=of, again=is_again(request))
     context = {"asked": wanted, "rows": [row_of(row) for row in found["producers"]], "following": found["next"], "address": address, "of": of}
     return render(request, "console/producers.html", context)
