@@ -91,6 +91,8 @@ def _broker(it: Described) -> Setting:
         value = "" if settings.BROKER.embedded else without_password(value)
     elif it.variable == "SURETY_HOME":
         value, default = str(value), str(default)
+    if it.name.endswith("_port"):  # a name, and no quantity
+        value, default = str(value), str(default)
     bounds = "" if it.low is None or it.high is None else f"{it.low:,} to {it.high:,}"
     exact = f"{value:,}" if unit in ("octets", "ms", "s") and type(value) is int else ""
     changed = value != default and it.variable != "SURETY_HOME"
