@@ -9,6 +9,7 @@ from django.core.exceptions import PermissionDenied
 from django.http import Http404
 from rest_framework import serializers
 from rest_framework.exceptions import APIException, NotAcceptable
+from rest_framework.exceptions import PermissionDenied as FrameworkDenied
 from rest_framework.negotiation import DefaultContentNegotiation
 from rest_framework.permissions import SAFE_METHODS
 from rest_framework.request import Request
@@ -16,6 +17,7 @@ from rest_framework.response import Response
 from rest_framework.utils.mediatypes import media_type_matches
 from rest_framework.views import APIView
 
+from console.pages.login import note_forged
 from console.permissions import Sight, sight
 from console.selectors import requests
 from console.services import idempotency
@@ -34,8 +36,6 @@ LIMIT = 100
 NUMBER_MAX = (1 << 63) - 1
 YEAR_MAX = 9999
 NOT_FOUND = 404
-PATH_CHARACTERS_MAX = 200
-"""Of an address that names nothing, in the audit."""
 HARMLESS = (Problem, PermissionDenied, Http404, APIException, NotThere, NodeSilent, Declined, *problems.SENTENCES)
 """What is raised where nothing was done."""
 
@@ -70,11 +70,14 @@ class View(APIView):
             raise Problem("invalid", f"There is no parameter {unknown[0]!r}; this call takes {', '.join(sorted(known)) or 'none'}.")
 
     def handle_exception(self, exc: Exception) -> Response:
-        """What somebody may not see is not there for him; that he tried to change it is in the audit like what he was refused."""
+        """What somebody may not see is not there for him; that he tried to change it is in the audit like what he was refused. So is what his browser
+        sends without the token of our pages."""
         response = super().handle_exception(exc)
-        if response.status_code == NOT_FOUND and self.request.method not in SAFE_METHODS:
-            what, actor = f"{self.request.method} {self.request.path}"[:PATH_CHARACTERS_MAX], self.actor
-            record(actor.name, actor.origin, what, result={"refused": "there is no such thing, or it may not be seen"})
+        if isinstance(exc, FrameworkDenied):  # the services' own refusals are Django's
+            note_forged(self.request._request)
+        elif response.status_code == NOT_FOUND and self.request.method not in SAFE_METHODS:
+            actor, refused = self.actor, {"refused": "there is no such thing, or it may not be seen"}
+            record(actor.name, actor.origin, f"{self.request.method} {self.request.path}", result=refused)
         return response
 
     @property

@@ -3,10 +3,11 @@
 from typing import Any
 
 from django.conf import settings
-from django.contrib.auth import views
+from django.contrib.auth import get_user, views
 from django.contrib.auth.middleware import LoginRequiredMiddleware
 from django.http import HttpRequest, HttpResponse
 from django.urls import reverse
+from django.views.csrf import csrf_failure
 from django_htmx.http import HttpResponseClientRedirect
 
 from console.services import login
@@ -22,6 +23,19 @@ class LoginRequired(LoginRequiredMiddleware):
         if request.htmx:
             return HttpResponseClientRedirect(reverse("login"))
         return super().handle_no_permission(request, view_func)
+
+
+def note_forged(request: HttpRequest) -> None:
+    """A call that no page of ours has made, or not of late: of a stranger it is nothing, of who has logged in somebody else may have made it."""
+    user = get_user(request)  # who it is by his session: the API knows nobody any more
+    if user.is_authenticated:
+        record(user.get_username(), origin_of(request), f"{request.method} {request.path}", result={"refused": "it does not carry the CSRF token"})
+
+
+def forged(request: HttpRequest, reason: str = "") -> HttpResponse:
+    """Django's CSRF_FAILURE_VIEW."""
+    note_forged(request)
+    return csrf_failure(request, reason)
 
 
 class Login(views.LoginView):

@@ -112,6 +112,7 @@ def test_a_write_from_a_browser_needs_the_csrf_token(olga, database):
     browser.force_login(olga)
     given = {"name": "shop", "password": "long enough"}
     assert "CSRF" in problem(call(browser, "POST", "accounts", given), 403, "forbidden")
+    assert facts.rows(database, "SELECT who, what FROM surety.audit WHERE result ? 'refused'") == [("olga", "POST /api/v1/accounts")]
     browser.get("/accounts")
     csrf = browser.cookies["surety_csrf"].value
     assert call(browser, "POST", "accounts", given, X_CSRFToken=csrf).status_code == 201

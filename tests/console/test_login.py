@@ -9,6 +9,7 @@ from django.utils import timezone
 
 from console.models import LoginAttempt
 from console.services import login
+from tests.console import facts
 from tests.console.conftest import OPERATOR, PASSWORD
 
 RIGHT = {"username": OPERATOR, "password": PASSWORD}
@@ -107,6 +108,7 @@ def test_a_forged_form_is_refused(path, database):
     client = Client(enforce_csrf_checks=True)
     client.force_login(User.objects.get(username=OPERATOR))
     assert client.post(path, {**RIGHT, "name": "guest", "depth": 0}).status_code == 403
+    assert facts.rows(database, "SELECT who, what FROM surety.audit WHERE result ? 'refused'") == [(OPERATOR, f"POST {path}")]
 
 
 def test_a_logout_is_no_link(operator):
