@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from .shard import Shard
 
 PAGE_MAX = 1_000
+LOOKED_AT_MAX = 20_000
+"""Producers, for one page of those of one destination: some 10 ms."""
 TRANSACTION_PLACES = 10
 """Destinations of a transaction that are told."""
 Answer = dict[str, Any]
@@ -110,23 +112,31 @@ def _transaction(shard: Shard, name: bytes, it: Transaction) -> Answer:
 
 
 def page_of_producers(shard: Shard, arguments: Mapping[str, Any], known: Mapping[int, Producers]) -> Answer:
-    """What `list_producers` is to be asked with, of what connections know of where they send to: one page of it, in order of the numbers."""
+    """What `list_producers` is to be asked with, of what connections know of where they send to: one page of it, in order of the numbers. A page
+    ends, perhaps with less, after so much that was looked at: others wait meanwhile."""
     where, connection, only = (arguments.get(name) for name in ("destination", "connection", "only"))
     after, limit = arguments.get("after", 0), min(arguments.get("limit", PAGE_MAX), PAGE_MAX)
     if only is not None:
         connection, after, limit = only // PER_PEER, only - 1, 1
-    first = after // PER_PEER
+    first = (after + 1) // PER_PEER
     found: list[list[Any]] = []
-    for peer in sorted([number for number in known if number >= first and connection in (None, number)]):
+    looked_at, following = 0, None
+    peers = sorted([number for number in known if number >= first and connection in (None, number)])
+    for peer in peers:
+        looked_at += len(known[peer])
         for producer in known[peer]:
             if producer.number > after and (where is None or target_of(shard, producer.address) == where):
                 sent = producer.sent() if producer.sent is not None else None
                 found.append([producer.number, producer.address, producer.since, producer.link, sent])
         if len(found) > limit:
+            following = found[limit - 1][0]
+            break
+        if looked_at > LOOKED_AT_MAX and peer != peers[-1]:
+            following = peer * PER_PEER + PER_PEER - 1
             break
     if only is not None:
         return {"rows": [row for row in found if row[0] == only], "next": None}
-    return {"rows": found[:limit], "next": found[limit - 1][0] if len(found) > limit else None}
+    return {"rows": found[:limit], "next": following}
 
 
 def list_producers(shard: Shard, command: Control) -> Answer:

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from broker_core.engine import commands as c
+from broker_core.engine import presence
 from broker_core.engine.effects import Outcome
 from broker_core.engine.message import Header, Message, Reliability
 from broker_core.engine.presence import page_of_producers
@@ -153,6 +156,20 @@ def test_producers_are_pages_in_order_of_their_numbers() -> None:
     assert [row["destination"] for row in told(bench, known, only=2 * PER_PEER + 3)["producers"]] == ["queue/c"]
     assert told(bench, known, only=2 * PER_PEER + 9)["producers"] == []
     assert told(bench, known, only=9 * PER_PEER)["producers"] == []
+
+
+def test_a_page_of_producers_ends_after_so_many_that_were_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(presence, "LOOKED_AT_MAX", 3)
+    bench = Bench()
+    known = {number: Producers(number) for number in range(1, 8)}
+    for number, producers in known.items():
+        bench.apply(c.Open(number, "shop"))
+        for name in ("a", "b", "rare" if number in (1, 7) else "c"):
+            producers.meet(f"queue/{name}", START)
+    pages = [told(bench, known, destination="queue/rare", limit=5)]
+    while pages[-1]["next"] is not None:
+        pages.append(told(bench, known, destination="queue/rare", limit=5, after=pages[-1]["next"]))
+    assert [[row["connection"] for row in page["producers"]] for page in pages] == [[1], [], [], [7]]
 
 
 def test_what_is_known_of_a_connections_producers_is_bounded() -> None:
