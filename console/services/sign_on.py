@@ -7,7 +7,7 @@ from django.core.exceptions import ValidationError
 from django.db import IntegrityError, transaction
 
 from console.models import ProviderIdentity
-from console.permissions import ADMINISTRATOR
+from console.permissions import ADMINISTRATOR, RESTRICTED
 from console.single_sign_on import Shown
 
 from .audit import record
@@ -24,20 +24,26 @@ class NotAdmitted(Exception):
 def admit(shown: Shown, roles: Sequence[tuple[str, frozenset[str]]], origin: str) -> User:
     """The operator. Raises NotAdmitted."""
     role = next((role for role, groups in roles if groups & shown.groups), None)
-    if role is None:
-        raise NotAdmitted("You are in no group that may use this console.")
     with transaction.atomic():
         known = ProviderIdentity.objects.select_related("user").filter(issuer=shown.issuer, subject=shown.subject).first()
-        user = known.user if known is not None else _make(shown, origin)
-        if not user.is_active:
-            raise NotAdmitted("Your operator is disabled here.")
-        before = (user.is_superuser, user.operatorrole.role if hasattr(user, "operatorrole") else "")
-        user.is_superuser = user.is_staff = role == ADMINISTRATOR
-        user.save(update_fields=["is_superuser", "is_staff"])
-        give_role(user, role)
-        user = User.objects.select_related("operatorrole").get(pk=user.pk)
-        if before != (user.is_superuser, user.operatorrole.role if hasattr(user, "operatorrole") else ""):
-            record(WHO, origin, "operator role", user.get_username(), {"role": role})
+        if role is not None:
+            user = known.user if known is not None else _make(shown, origin)
+            if not user.is_active:
+                raise NotAdmitted("Your operator is disabled here.")
+            return _with_role(user, role, origin)
+        if known is not None:  # his tokens, and sessions elsewhere, have what he had
+            _with_role(known.user, RESTRICTED, origin)
+    raise NotAdmitted("You are in no group that may use this console.")
+
+
+def _with_role(user: User, role: str, origin: str) -> User:
+    before = (user.is_superuser, user.operatorrole.role if hasattr(user, "operatorrole") else "")
+    user.is_superuser = user.is_staff = role == ADMINISTRATOR
+    user.save(update_fields=["is_superuser", "is_staff"])
+    give_role(user, role)
+    user = User.objects.select_related("operatorrole").get(pk=user.pk)
+    if before != (user.is_superuser, user.operatorrole.role if hasattr(user, "operatorrole") else ""):
+        record(WHO, origin, "operator role", user.get_username(), {"role": role})
     return user
 
 

@@ -221,6 +221,18 @@ def test_the_groups_of_each_login_give_the_role(provider, database):
     assert roles == ["restricted", "operator", "administrator", "viewer"]
 
 
+def test_who_has_left_all_groups_has_no_role_any_more(provider, database):
+    """What he has made elsewhere acts for him still."""
+    provider.claims = {**provider.claims, "groups": ["chiefs"]}
+    comes(provider, Client())
+    provider.claims = {**provider.claims, "groups": []}
+    assert comes(provider, Client()).status_code == 403
+    assert role_of(User.objects.get(username="erna")) == "restricted"
+    provider.claims = {**provider.claims, "groups": ["ops"]}
+    assert comes(provider, Client()).status_code == 302
+    assert role_of(User.objects.get(username="erna")) == "operator"
+
+
 def test_who_has_another_name_at_the_provider_now_is_the_same_operator(provider, stranger):
     comes(provider, stranger)
     provider.claims = {**provider.claims, "preferred_username": "erna.new"}
