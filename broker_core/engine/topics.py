@@ -157,7 +157,10 @@ def _between(taken: list[int], first: int, last: int) -> list[tuple[int, int]]:
 
 def _settle(shard: Shard, cursor: Cursor, ranges: list[tuple[int, int]]) -> None:
     shard.change(cursor)
-    for low, high in ranges:
+    for first, high in ranges:
+        low = max(first, cursor.progress.floor)  # what was sent before the subscription began is settled, and the ledger says so once
+        if low > high:
+            continue
         cursor.progress.settle(low, high)
         if cursor.durable:
             shard.batch.settled.append((cursor.subscription.number, cursor.index, low, high, Outcome.EXCLUDED))

@@ -101,6 +101,17 @@ def test_what_a_batch_leaves_out_is_a_few_ranges() -> None:
     assert ranges(b) == [(number, 0, 49), (number, 51, 100)]
 
 
+def test_what_was_sent_in_the_batch_in_which_a_subscription_begins_is_left_out_once() -> None:
+    b = made()
+    durable(b, 1, wanted=filter_of("n = 1"))
+    durable(b, 2, peer=3)
+    send_many(b, b"n=2", b"n=2")
+    b.apply(c.Attach(3, 4, TOPIC, name="later", durable=True, wanted=filter_of("n = 3")))
+    send_many(b, b"n=2")
+    b.flush()
+    assert sorted((first, last) for _, first, last in ranges(b)) == [(0, 1), (0, 2), (2, 2)]
+
+
 def test_between_what_it_takes_a_consumer_stays_caught_up() -> None:
     b = made()
     durable(b, 1, wanted=filter_of("n = 1"))
