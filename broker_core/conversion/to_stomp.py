@@ -14,6 +14,7 @@ from broker_core.amqp.decoding import decode
 from broker_core.amqp.mapping import EXPIRY, GROUP, IN_GROUP, RELIABILITY, REPLY_TO, SUBJECT, TO, USER_ID, id_text, signed
 from broker_core.amqp.sections import DATA, FOOTER, REMEMBERED_OCTETS_MAX, SEQUENCE, Opening, body_sections, open_message
 from broker_core.amqp.types import UUID, Array, Described, Malformed
+from broker_core.engine.dead import REASON
 from broker_core.engine.levels import ASKED
 from broker_core.engine.message import STORED, Header, Message, StoredBody
 from broker_core.engine.message_group import GROUP_ID, GROUP_SEQUENCE
@@ -71,7 +72,7 @@ def _headers(header: Header) -> tuple[Opening, dict[str, str]]:
         say("reliability", str(level))
     if header.priority != 4:
         say("priority", str(header.priority))
-    expiration = (values[EXPIRY] or 0) if header.annotations else header.expiration  # a dead message's is its retention
+    expiration = (values[EXPIRY] or 0) if REASON in header.annotations else header.expiration  # a dead message's is its retention
     if expiration:
         say("expires", str(int(expiration)))
     if values[CORRELATION_ID] is not None:

@@ -42,8 +42,10 @@ REASON, DIED_AT, COMMENT, FAILURES = (
 EXCEPTION, TRUNCATED = "JMS_SUN_DMQ_UNDELIVERED_EXCEPTION", "JMS_SUN_DMQ_BODY_TRUNCATED"
 PRODUCED_BY, DEAD_AT = "JMS_SUN_DMQ_PRODUCING_BROKER", "JMS_SUN_DMQ_DEAD_BROKER"
 ORIGIN, ACCEPTED_AT, EXPIRATION = "original-destination", "original-timestamp", "original-expiration"
-ADDED = frozenset((REASON, DIED_AT, COMMENT, EXCEPTION, FAILURES, PRODUCED_BY, DEAD_AT, TRUNCATED, ORIGIN, ACCEPTED_AT, EXPIRATION))
-"""What a dead message tells besides what its sender said. No sender may say it."""
+REPLAYED = "JMS_SURETY_REPLAYED"
+"""Of a message that was sent again from the archive: the identifier of the one that it repeats."""
+ADDED = frozenset((REASON, DIED_AT, COMMENT, EXCEPTION, FAILURES, PRODUCED_BY, DEAD_AT, TRUNCATED, ORIGIN, ACCEPTED_AT, EXPIRATION, REPLAYED))
+"""What a dead message, or a replayed one, tells besides what its sender said. No sender may say it."""
 
 
 def bury(shard: Shard, cursor: Cursor, message: Message, outcome: Outcome, comment: str) -> None:

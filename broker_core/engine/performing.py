@@ -11,7 +11,7 @@ from .address import is_reserved, is_temporary, is_valid
 from .aliases import target_of
 from .bulk import Parcel, is_wanted, place_all, publish_all, settle_all, why_no_room
 from .cursor import Cursor
-from .dead import ADDED, EXPIRATION, ORIGIN, REASON, TRUNCATED, bury
+from .dead import ADDED, EXPIRATION, ORIGIN, REASON, REPLAYED, TRUNCATED, bury
 from .destination import Destination
 from .effects import Outcome
 from .message import VOLATILE, Message
@@ -179,7 +179,7 @@ def _revived(shard: Shard, target: Destination, added: Mapping[str, Value]) -> t
     if settings.time_to_live_max_ms != UNLIMITED:
         latest = shard.now + settings.time_to_live_max_ms
         expiration = min(expiration or latest, latest)
-    kept = {name: value for name, value in added.items() if name not in ADDED}
+    kept = {name: value for name, value in added.items() if name not in ADDED or name == REPLAYED}
     return expiration, json.dumps(kept, ensure_ascii=False, separators=(",", ":")) if kept else ""
 
 

@@ -33,6 +33,8 @@ class Settings:
     """Where dead messages go, as in `queue/orders.dead`; empty: the dead message queue of all."""
     duplicate_window_ms: int = 0
     """For so long the identifiers of accepted messages are remembered, so that one sent again is dropped; 0: none is (see duplicates)."""
+    archive_ms: int = 0
+    """For so long the data pipeline keeps the bodies of stored messages in its lake; 0: it keeps none."""
     default_reliability: str = NONE
     """The level of messages whose producers leave it to the destination; `none`: that of their delivery mode (see levels)."""
     maximum_reliability: str = LEVEL_NAMES[-1]
@@ -156,6 +158,7 @@ BOUNDS: dict[str, tuple[type, float, float]] = {
     "redelivery_delay_max_ms": (int, 0, 86_400_000),
     "use_dead": (bool, False, True),
     "duplicate_window_ms": (int, 0, 7 * 86_400_000),
+    "archive_ms": (int, 0, 100 * 365 * 86_400_000),
     "reliability_override": (bool, False, True),
     "max_messages": (int, UNLIMITED, 1 << 40),
     "max_octets": (int, UNLIMITED, 1 << 50),

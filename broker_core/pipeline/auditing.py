@@ -14,11 +14,9 @@ import psycopg
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 
-from .compaction import compact
 from .examination import HOLDINGS, Examination, Matter, examine, no_state, with_evidence
 from .holdings import Holdings, holdings
-from .ingest import ingest
-from .jobs import DatabaseLost, Place, forget_dead
+from .jobs import DatabaseLost, Place, bring_up_to_date, forget_dead
 from .lake import Lake, Manifest
 from .runs import Run
 from .session import session
@@ -82,7 +80,7 @@ def begin(place: Place, *, tell: Tell, requested_by: str = "", since: datetime |
             scope = Scope(since, _number_of(begun, address) if address else None)
             begun.says("looking at what is stored")
             held = holdings(place.url, place.shard)
-            compact(lake, begun, ingest(lake, begun, place.url, tell=tell))
+            bring_up_to_date(lake, begun, place.url, tell=tell)
             return run_audit(lake, begun, held, tell=tell, scope=scope)
     except psycopg.Error as error:
         raise DatabaseLost(f"the database does not go on with the audit: {str(error).strip() or type(error).__name__}") from error

@@ -19,6 +19,11 @@ TARGET_OCTETS = 128 << 20
 FILES_OF_TODAY = 8
 """Of the newest date files are joined when there are so many in a partition, so that what is still growing is not written again by every run."""
 FILES_OF_THE_PAST = 2
+_KEYS = {
+    "events": (2, ["date", "bucket", "destination", "lane", "kind", "number", "ordinal"]), "commits": (1, ["date", "number"]),
+    "bodies": (2, ["date", "destination", "sequence"]),
+}  # fmt: skip
+"""What is sorted by what, and how many of these say which partition it is."""
 
 
 def compact(lake: Lake, run: Run, manifest: Manifest) -> Manifest:
@@ -46,7 +51,7 @@ def _small(files: Sequence[File], newest: str) -> dict[str, list[File]]:
 
 def _partition(file: File) -> tuple[str, str]:
     folders = file.folders
-    return folders["date"], folders.get("bucket", "")
+    return folders["date"], folders.get("bucket") or folders.get("destination", "")
 
 
 def _join(lake: Lake, run: Run, manifest: Manifest, table: str, name: str, small: Sequence[File]) -> Manifest:
@@ -55,10 +60,10 @@ def _join(lake: Lake, run: Run, manifest: Manifest, table: str, name: str, small
     for file in small:
         sizes[_partition(file)] += file.octets
     each = max(round(octets / TARGET_OCTETS) or 1 for octets in sizes.values())
-    keys = ["date", "bucket", "destination", "lane", "kind", "number", "ordinal"] if table == "events" else ["date", "number"]
+    together, keys = _KEYS[table]
     span = max(manifest.upto - manifest.begins + 1, 1)
-    part = f.floor((f.col("number") - manifest.begins) * each / span)
-    rows = lake.read(table, small).repartition(len(sizes) * each, *keys[: 2 if table == "events" else 1], part).sortWithinPartitions(*keys)
+    part = f.pmod(f.col("sequence"), f.lit(each)) if table == "bodies" else f.floor((f.col("number") - manifest.begins) * each / span)
+    rows = lake.read(table, small).repartition(len(sizes) * each, *keys[:together], part).sortWithinPartitions(*keys)
     files = lake.write(table, name, rows.drop("date", "bucket", "run"))
     before, after = (sum(file.rows for file in each) for each in (small, files))
     if before != after:

@@ -36,7 +36,7 @@ from pyspark.sql.types import StructType
 
 from broker_core.engine.address import is_reserved, is_temporary, is_valid
 
-from . import schema, sink, tables
+from . import archiving, schema, sink, tables
 from .browsing import BROWSED, BrowseReader, Looking
 from .database import snapshot
 from .ledger import Interval, commits_of, events_of, intervals
@@ -181,6 +181,13 @@ class Part(InputPartition):
     """Segments that others read."""
 
 
+@dataclass(slots=True)
+class BodyPart(InputPartition):
+    """What one task reads of the bodies that are archived."""
+
+    part: archiving.Part
+
+
 class TableReader(DataSourceReader):
     """Of a table that is there now."""
 
@@ -198,12 +205,17 @@ class TableReader(DataSourceReader):
             if wanted.table in ("events", "commits"):
                 parts = [Part(interval) for interval in intervals(connection, wanted.shard, wanted.after, wanted.upto)]
                 return list(parts or [Part(None)])
+            if wanted.table == "bodies":
+                upto = archiving.last_sequence(connection, wanted.shard)
+                return [BodyPart(part) for part in archiving.parts(connection, wanted.shard, 0, upto)] or [Part(None)]
             if wanted.table == "messages":
                 known = tuple(tables.message_segments(connection, wanted.shard))
                 return [*(Part(None, segment) for segment in known), Part(None, None, known)]
         return [Part(None)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        if isinstance(partition, BodyPart):
+            return archiving.bodies_of(self._wanted.url, partition.part)
         assert isinstance(partition, Part)
         wanted = self._wanted
         url, shard = wanted.url, wanted.shard
@@ -216,6 +228,8 @@ class TableReader(DataSourceReader):
                 return tables.messages_of(url, shard, partition.segment)
             case "messages":
                 return tables.messages_retained(url, shard, list(partition.known))
+            case "bodies":
+                return iter(())
             case "destinations":
                 return tables.destinations(url, shard)
             case "subscriptions":

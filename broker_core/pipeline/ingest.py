@@ -9,20 +9,19 @@ Who dies before 2 leaves files that the next run removes; who dies between 2 and
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
 import psycopg
-import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 from pyspark.sql.window import Window
 
 from . import schema, tables
 from .database import snapshot
-from .lake import HISTORIES, File, Lake, LakeRefused, Manifest, now_ms, replaced
+from .lake import HISTORIES, File, Lake, LakeRefused, Manifest, now_ms, replaced, spread
 from .ledger import PARTITION_OCTETS, Extent, Interval, commits_of, events_of, extent, intervals
 from .runs import Run
 
@@ -49,20 +48,13 @@ class Sources:
     def history(self, table: str, parts: Sequence[Interval]) -> DataFrame:
         """Events or commits of these intervals, a task each."""
         read, url = {"events": events_of, "commits": commits_of}[table], self.url
-        return self._read(table, [partial(read, url, part) for part in parts])
+        return spread(self.spark, table, [partial(read, url, part) for part in parts])
 
     def whole(self, table: str) -> DataFrame:
         """A table that is as of now."""
         read = {"destinations": tables.destinations, "subscriptions": tables.subscriptions, "present": tables.present_now}[table]
-        return self._read(table, [partial(read, self.url, self.shard)])
+        return spread(self.spark, table, [partial(read, self.url, self.shard)])
 
-    def _read(self, table: str, parts: Sequence[Callable[[], Iterator[pa.RecordBatch]]]) -> DataFrame:
-        def rows(tasks: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-            for task in tasks:
-                for part in task.column(0).to_pylist():
-                    yield from parts[part]()
-
-        return self.spark.range(0, len(parts), 1, max(len(parts), 1)).mapInArrow(rows, schema.TABLES[table])
 
 
 def ingest(lake: Lake, run: Run, url: str, *, tell: Tell, anew: bool = False, step_octets: int = STEP_OCTETS) -> Manifest:

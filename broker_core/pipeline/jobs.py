@@ -10,10 +10,11 @@ from typing import Any
 
 import psycopg
 
+from .archiving import archive
 from .compaction import compact
 from .database import snapshot
 from .ingest import ingest
-from .lake import Lake
+from .lake import Lake, Manifest
 from .ledger import extent
 from .runs import LOCK, READER, Run
 from .session import SparkSettings, session
@@ -44,12 +45,18 @@ def run(place: Place, *, tell: Tell, requested_by: str = "", anew: bool = False)
             tell(f"run {begun.number} has begun")
             forget_dead(place.spark.work)
             lake = Lake(session(place.spark), place.lake)
-            manifest = compact(lake, begun, ingest(lake, begun, place.url, tell=tell, anew=anew))
+            manifest = bring_up_to_date(lake, begun, place.url, tell=tell, anew=anew)
             totals = {"files": len(manifest.files), "octets": sum(file.octets for file in manifest.files)}
             begun.says("", upto=manifest.upto, **totals)
             return begun.counts
     except psycopg.Error as error:
         raise DatabaseLost(f"the database does not go on with the run: {str(error).strip() or type(error).__name__}") from error
+
+
+def bring_up_to_date(lake: Lake, run: Run, url: str, *, tell: Tell, anew: bool = False) -> Manifest:
+    """The ledger, then the bodies that are archived. Raises as `run`."""
+    manifest = ingest(lake, run, url, tell=tell, anew=anew)
+    return compact(lake, run, archive(lake, run, url, manifest, tell=tell))
 
 
 def forget_dead(work: Path) -> None:

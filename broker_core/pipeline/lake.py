@@ -3,6 +3,7 @@
     <root>/manifest/000000012.json           what counts; the highest number has the say
     <root>/events/run=<run>/date=2026-11-22/bucket=7/*.parquet
     <root>/commits/run=<run>/date=2026-11-22/*.parquet
+    <root>/bodies/run=<run>/date=2026-11-22/destination=12/*.parquet
     <root>/present/run=<run>/*.parquet       and likewise destinations, subscriptions, gaps: as of the last run
 
 A file is never changed. A run writes into folders of its own and publishes them, all at once, by the next manifest, which is there whole or not at all. What
@@ -14,12 +15,13 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from datetime import date
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 from pyspark.sql.types import DateType, IntegerType, StringType, StructField, StructType
@@ -31,13 +33,13 @@ FORMAT = 1
 RETIRED_MS = 86_400_000
 """Files that others have replaced stay for a day: someone may be reading them."""
 MANIFESTS_KEPT = 10
-HISTORIES = ("events", "commits")
+HISTORIES = ("events", "commits", "bodies")
 """Tables to which runs add; of the others the last run's files count."""
 
 _RUN = StructField("run", StringType(), nullable=False, metadata={"comment": "Which run wrote the file."})
 _DATE = StructField("date", DateType(), nullable=False, metadata={"comment": "The day of `at`, in UTC."})
 _BUCKET = StructField("bucket", IntegerType(), nullable=False, metadata={"comment": "destination modulo the number of buckets."})
-_PARTITIONS = {"events": ("date", "bucket"), "commits": ("date",)}
+_PARTITIONS = {"events": ("date", "bucket"), "commits": ("date",), "bodies": ("date", "destination")}
 
 
 class LakeRefused(RuntimeError):
@@ -81,6 +83,8 @@ class Manifest:
     """Commits that were missing from the ledger and nobody said why: (first, last)."""
     retired: tuple[tuple[str, int], ...] = ()
     """Paths of files that others have replaced, and since when, in ms."""
+    archived: int = 0
+    """Up to this message (`sequence`) the bodies are in it that are to be."""
     described: int = 0
     """As of this commit, or later, are destinations, subscriptions, gaps and what is present."""
     written_at: int = 0
@@ -230,7 +234,18 @@ def _manifest_path(number: int) -> str:
 def columns(table: str) -> StructType:
     """The table's columns in the lake."""
     added = {"date": _DATE, "bucket": _BUCKET}
-    return StructType([*schema.TABLES[table].fields, *(added[name] for name in _PARTITIONS.get(table, ())), _RUN])
+    return StructType([*schema.TABLES[table].fields, *(added[name] for name in _PARTITIONS.get(table, ()) if name in added), _RUN])
+
+
+def spread(spark: SparkSession, table: str, parts: Sequence[Callable[[], Iterator[pa.RecordBatch]]]) -> DataFrame:
+    """Rows of a table's schema that a task for each part reads."""
+
+    def rows(tasks: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for task in tasks:
+            for part in task.column(0).to_pylist():
+                yield from parts[part]()
+
+    return spark.range(0, len(parts), 1, max(len(parts), 1)).mapInArrow(rows, schema.TABLES[table])
 
 
 def dates(files: Iterable[File]) -> list[date]:

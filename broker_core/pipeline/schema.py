@@ -8,7 +8,7 @@ in no commit. Instants are the engine's clock, to the millisecond, in UTC.
 from __future__ import annotations
 
 from pyspark.sql.types import (
-    BooleanType, ByteType, DataType, IntegerType, LongType, ShortType, StringType, StructField, StructType, TimestampType,
+    BinaryType, BooleanType, ByteType, DataType, IntegerType, LongType, ShortType, StringType, StructField, StructType, TimestampType,
 )  # fmt: skip
 
 from broker_core.engine.effects import Outcome
@@ -167,6 +167,27 @@ MESSAGES = StructType(
 )
 """What the rows of stored messages say, without header sections and bodies. A row may be there though its message is settled: segments go as a whole."""
 
+BODIES = StructType(
+    [
+        _SHARD,
+        _column("sequence", LongType(), "Its number in the shard; no other row has it."),
+        _column("destination", IntegerType(), "Where it was stored."),
+        _column("lane", ShortType(), "Of the destination, as in events."),
+        _column("position", LongType(), "In the lane."),
+        _column("at", TimestampType(), "When it became visible."),
+        _column("expiration", TimestampType(), "When it expired, or was to. Null: never.", nullable=True),
+        _column("priority", ByteType(), "0 to 9."),
+        _column("reliability", StringType(), f"One of {', '.join(LEVEL_NAMES)}."),
+        _column("encoding", StringType(), "stomp or amqp: the form in which it came, and in which headers and body are."),
+        _column("message_id", StringType(), "JMSMessageID."),
+        _column("client_id", StringType(), "Of its sender, if that named itself.", nullable=True),
+        _column("annotations", StringType(), "JSON object of what the broker added. Null: nothing.", nullable=True),
+        _column("headers", BinaryType(), "The header section as it is kept: of STOMP lines of escaped names and values; of AMQP the sections before the body."),
+        _column("body", BinaryType(), "Its octets."),
+    ]
+)
+"""Stored messages of destinations with `archive_ms`, as a whole."""
+
 PRESENT = StructType(
     [
         _SHARD,
@@ -192,5 +213,6 @@ PRESENT = StructType(
 
 TABLES = {
     "events": EVENTS, "commits": COMMITS, "destinations": DESTINATIONS, "subscriptions": SUBSCRIPTIONS, "gaps": GAPS, "messages": MESSAGES, "present": PRESENT,
+    "bodies": BODIES,
 }  # fmt: skip
 """What the connector reads with the option `table`."""

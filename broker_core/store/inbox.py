@@ -27,8 +27,9 @@ async def read(connection: AsyncConnection[Any], shard: int, limit: int, bytes_m
 
 
 def _arrival(row: tuple[Any, ...]) -> TakeOver:
-    entry, address, sent_at, delay, expiration, size, priority, reliability, message_id, duplicate_id, headers, body, stored_body = row
-    header = Header(headers, priority, reliability, expiration, Encoding.STOMP, message_id, delay=delay, duplicate_id=duplicate_id)
+    entry, address, sent_at, delay, expiration, size, priority, reliability, encoding, message_id, duplicate_id, annotations, headers, body, stored_body = row
+    told = annotations or ""
+    header = Header(headers, priority, reliability, expiration, Encoding(encoding), message_id, "", told, delay, duplicate_id)
     return TakeOver(entry, address, Message(header, body if stored_body is None else StoredBody(stored_body, size - len(headers)), size), sent_at)
 
 

@@ -174,13 +174,23 @@ SELECT request, verb, address, arguments, deadline FROM surety.control_request W
 
 -- name: inbox
 -- The first rows that are committed, as far as they weigh no more than that; `before` is the weight of those above. Bodies are fetched for them only.
-SELECT entry, address, sent_at, delay, expiration, size, priority, reliability, message_id, duplicate_id, headers, body, stored_body
+SELECT entry, address, sent_at, delay, expiration, size, priority, reliability, encoding, message_id, duplicate_id, annotations, headers, body, stored_body
 FROM (
     SELECT *, sum(size) OVER (ORDER BY entry ROWS UNBOUNDED PRECEDING) - size AS before
     FROM (SELECT * FROM surety.inbox WHERE shard = %(shard)s::int2 ORDER BY entry LIMIT %(limit)s::int8) AS first
 ) AS weighed
 WHERE before = 0 OR before + size <= %(bytes_max)s::int8
 ORDER BY entry
+
+-- name: archived_destinations
+-- Whose bodies are archived, and up to which message they have been read.
+SELECT destination, coalesce((SELECT sequence FROM surety.archive_reader WHERE shard = %(shard)s), 0)
+FROM surety.destination WHERE shard = %(shard)s AND (settings->>'archive_ms')::int8 > 0 ORDER BY destination
+
+-- name: archive_octets
+SELECT pg_total_relation_size('surety.archive') + (
+    SELECT coalesce(sum(size), 0) FROM surety.body_reference r JOIN surety.body b USING (shard, body) WHERE r.shard = %(shard)s AND r.segment = -4
+)::int8
 
 -- name: body_add
 INSERT INTO surety.body (shard, epoch) VALUES (%(shard)s, %(epoch)s) RETURNING body

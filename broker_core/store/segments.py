@@ -16,7 +16,7 @@ from psycopg import AsyncConnection
 
 from broker_core.engine.effects import Commit, SegmentClosed
 
-from . import CommitLost, SegmentMissing
+from . import CommitLost, SegmentMissing, archive
 from .bodies import remove_bodies
 from .fence import Fence
 from .ledger import create_table as create_ledger_table
@@ -60,6 +60,8 @@ class Segment:
     compacting: bool = False
     compacted: bool = False
     closed: SegmentClosed | None = None
+    archived: bool = False
+    """What is to outlive it is in the archive."""
 
 
 class Segments:
@@ -73,6 +75,7 @@ class Segments:
         self.ledgers: list[int] = []
         self.ledger_in_use = 1
         """What the group commit appends to; older tables are complete."""
+        self.archive_octets_max = archive.OCTETS_MAX
         self._highest = 0
         self._left: set[int] = set()
         self._creating: set[asyncio.Task[None]] = set()
@@ -129,7 +132,8 @@ class Segments:
             return
 
     async def drop(self, segment: int) -> bool:
-        """Drop a segment and its twin; False if a lock stands in the way."""
+        """Drop a segment and its twin, when what is archived is kept; False if a lock stands in the way."""
+        await self._archive(segment)
         async with self.turn:
             known = self.known.get(segment)
             if known is None:
@@ -141,6 +145,31 @@ class Segments:
                 return False
             del self.known[segment]
             return True
+
+    async def _archive(self, segment: int) -> None:
+        known = self.known.get(segment)
+        if known is None or known.archived:
+            return
+        async with self.turn:
+            wanted = await archive.wanted(self._connection, self._shard)
+            full = bool(wanted) and await archive.is_full(self._connection, self._shard, self.archive_octets_max)
+        for destination, read in wanted:
+            full = full or not await self._copy(segment, destination, read)
+            if full:
+                async with self.turn:
+                    await archive.tell_gap(self._connection, self._fence, segment, destination, read)
+        known.archived = True
+
+    async def _copy(self, segment: int, destination: int, read: int) -> bool:
+        """False: there is no room on the disk, and there will be more when the table is gone (R21)."""
+        after: tuple[int, int] | None = (-1, -1)
+        while after is not None:
+            try:
+                async with self.turn:
+                    after = await archive.copy_step(self._connection, self._fence, segment, destination, read, after)
+            except psycopg.errors.DiskFull:
+                return False
+        return True
 
     async def freeze(self, segment: int) -> None:
         """What PostgreSQL leaves to whoever reads a row first, done at once: noting on its page that it is committed. Soon after the rows were

@@ -31,7 +31,16 @@ def provide(java_home: str, tell: Callable[[str], None]) -> None:
 
 def begin_run(log: Path, requested_by: str) -> int:
     """Start a run that nobody waits for; what it says goes to `log`. The number of its process."""
+    return _begin(log, "run", "--requested-by", requested_by)
+
+
+def begin_replay(log: Path, number: int, requested_by: str) -> int:
+    """The same for a replay that has been asked for. It waits for a run that goes on."""
+    return _begin(log, "replay", "--number", str(number), "--waits", "--requested-by", requested_by)
+
+
+def _begin(log: Path, *arguments: str) -> int:
     log.parent.mkdir(parents=True, exist_ok=True)
     with log.open("ab") as written:
-        command = [sys.executable, str(REPOSITORY / "manage.py"), "pipeline", "run", "--requested-by", requested_by]
+        command = [sys.executable, str(REPOSITORY / "manage.py"), "pipeline", *arguments]
         return subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=written, stderr=written, start_new_session=True, cwd=REPOSITORY).pid

@@ -17,6 +17,7 @@ WORDS = {
         "Detect duplicates for (ms)",
         "A message with a duplicate-id that was accepted in this time is confirmed and dropped. 0: never.",
     ),
+    "archive_ms": ("Archive bodies for (ms)", "The data pipeline keeps them in its lake, from where they can be replayed. 0: it does not."),
     "default_reliability": (
         "Default reliability",
         "Of messages whose producers leave it to the destination. none: that of their delivery mode.",
@@ -44,6 +45,7 @@ GROUPS = (
     ("Consumers and flow", ("max_active_consumers", "max_backup_consumers", "consumer_flow_limit")),
     ("Failures", ("redelivery_max", "redelivery_delay_ms", "redelivery_multiplier", "redelivery_delay_max_ms", "use_dead", "dead_queue")),
     ("Reliability", ("default_reliability", "maximum_reliability", "reliability_override")),
+    ("Archive", ("archive_ms",)),
     ("Other brokers", ("foreign_link", "foreign_address")),
 )
 """What belongs together, in the order of the page; what is in none of them comes last."""

@@ -23,6 +23,14 @@ _RUNS = """
                SELECT FROM pg_locks l WHERE l.locktype = 'advisory' AND l.classid = %(lock)s AND l.objid = shard AND l.objsubid = 2 AND l.granted
                AND l.database = (SELECT oid FROM pg_database WHERE datname = current_database())) THEN 'died' ELSE state END AS state
       FROM surety.pipeline_run WHERE shard = 0"""
+# One that works, though nobody does, has died with its process; asked for again it goes on.
+_REPLAYS = """
+    SELECT replay AS number, requested_by, address, "into", accepted_from, accepted_to, selector, identifiers, rate, sent, total, created_at, ended_at,
+           CASE WHEN state = 'running' AND NOT EXISTS (
+               SELECT FROM pg_locks l WHERE l.locktype = 'advisory' AND l.classid = %(lock)s AND l.objid = shard AND l.objsubid = 2 AND l.granted
+               AND l.database = (SELECT oid FROM pg_database WHERE datname = current_database())) THEN 'failed' ELSE state END AS state,
+           CASE WHEN state IN ('asked', 'running') AND cancels THEN 'being cancelled' ELSE error END AS error
+      FROM surety.pipeline_replay"""
 _PIPELINE = """
     SELECT r.number AS lake_commit, r.at AS moved_at, c.number AS checkpoint_commit
       FROM surety.checkpoint c LEFT JOIN surety.ledger_reader r ON r.shard = c.shard AND r.reader = 'pipeline' WHERE c.shard = 0"""
@@ -41,6 +49,25 @@ class PipelineRun:
     first_commit: int | None
     last_commit: int | None
     counts: dict[str, Any]
+    error: str
+
+
+@dataclass(slots=True, frozen=True)
+class Replay:
+    number: int
+    state: str
+    requested_by: str
+    address: str
+    into: str
+    accepted_from: datetime | None
+    accepted_to: datetime | None
+    selector: str
+    identifiers: list[str]
+    rate: int
+    sent: int
+    total: int | None
+    created_at: datetime
+    ended_at: datetime | None
     error: str
 
 
@@ -83,6 +110,21 @@ def page(before: int = 0, limit: int = PAGE_ROWS) -> tuple[list[PipelineRun], st
 def by_number(number: int) -> PipelineRun | None:
     found = rows(f"{_RUNS} AND run = %(run)s", {"run": number, "lock": LOCK})
     return _made(found[0]) if found else None
+
+
+def replays(before: int = 0, limit: int = PAGE_ROWS) -> tuple[list[Replay], str]:
+    """At most `limit` with lower numbers than `before` (0: the newest), and the key of the next page, empty if this is the last. One query."""
+    found = rows(
+        f"{_REPLAYS} WHERE shard = 0 AND (%(before)s = 0 OR replay < %(before)s) ORDER BY replay DESC LIMIT %(limit)s",
+        {"before": before, "limit": limit + 1, "lock": LOCK},
+    )
+    shown = [Replay(**row) for row in found[:limit]]
+    return shown, str(shown[-1].number) if len(found) > limit else ""
+
+
+def replay(number: int) -> Replay | None:
+    found = rows(f"{_REPLAYS} WHERE shard = 0 AND replay = %(replay)s", {"replay": number, "lock": LOCK})
+    return Replay(**found[0]) if found else None
 
 
 def _made(row: dict[str, Any]) -> PipelineRun:

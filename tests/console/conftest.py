@@ -14,6 +14,7 @@ from django.db import connection
 from django.test import Client
 from django.test.utils import setup_test_environment
 
+from console.launch import spark
 from console.rates import Rates
 from tests.console import facts
 from tests.support.postgres import Server
@@ -56,6 +57,14 @@ def migrated(server: Server) -> Iterator[str]:
     connection.close()
 
 
+@pytest.fixture(autouse=True)
+def replays_begun(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Their numbers: no Spark is started for those that a test asks for."""
+    begun: list[int] = []
+    monkeypatch.setattr(spark, "begin_replay", lambda _log, number, _by: begun.append(number))
+    return begun
+
+
 @pytest.fixture
 def database(migrated: str) -> Iterator[str]:
     """The same, as the first start left it; what a test writes is removed after it."""
@@ -72,6 +81,7 @@ def database(migrated: str) -> Iterator[str]:
                         surety.prepared_item, surety.inbox,
                         surety.operation, surety.undo, surety.undo_range,
                         surety.pipeline_run, surety.pipeline_audit, surety.pipeline_violation, surety.pipeline_rollup,
+                        surety.pipeline_replay, surety.archive, surety.archive_gap, surety.archive_reader,
                         console_loginattempt, console_apitoken, console_idempotentcall, django_session RESTART IDENTITY;
                DELETE FROM surety.account WHERE name <> 'guest'; DELETE FROM auth_user_user_permissions;
                DELETE FROM console_operatorrole; DELETE FROM console_provideridentity; DELETE FROM console_taskrun; DELETE FROM console_grant;

@@ -26,11 +26,14 @@ READS = {
     "schedule": LOOKERS, "schedule/expire": LOOKERS,
     "pipeline": LOOKERS, "pipeline/runs": LOOKERS, "pipeline/runs/1": LOOKERS,
     "pipeline/audits": LOOKERS, "pipeline/audits/1": LOOKERS, "pipeline/audits/1/violations": LOOKERS, "pipeline/points": ANYBODY,
+    "pipeline/replays": LOOKERS, "pipeline/replays/1": LOOKERS,
     "operators": SUPERUSER, "operators/olga": SUPERUSER,
     "definitions": SUPERUSER, "grants": SUPERUSER, "grants/1": SUPERUSER, "tokens": ANYBODY,
 }  # fmt: skip
 SETTINGS = {"settings": {"max_messages": 5}}
 WRITES = [
+    ("POST", "pipeline/replays", {"destination": "queue/orders", "into": "queue/a"}, SUPERUSER),
+    ("POST", "pipeline/replays/1/cancel", None, SUPERUSER),
     ("POST", "destinations", {"address": "queue/new"}, MANAGE),
     ("PATCH", "destinations/1", SETTINGS, MANAGE),
     ("DELETE", "destinations/1?depth=0", None, DISCARD),

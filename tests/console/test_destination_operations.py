@@ -16,7 +16,7 @@ from tests.console.engine_node import EngineNode
 
 SETTINGS = {
     "redelivery_max": 10, "redelivery_delay_ms": 1000, "redelivery_multiplier": 2, "redelivery_delay_max_ms": 60000, "use_dead": "on",
-    "duplicate_window_ms": 0, "default_reliability": "none", "maximum_reliability": "assured", "reliability_override": "on",
+    "duplicate_window_ms": 0, "archive_ms": 0, "default_reliability": "none", "maximum_reliability": "assured", "reliability_override": "on",
     "max_messages": -1, "max_octets": -1, "max_message_octets": -1, "limit_behavior": "FLOW_CONTROL",
     "max_active_consumers": -1, "max_backup_consumers": 0, "consumer_flow_limit": -1,
     "max_producers": -1, "time_to_live_ms": -1, "time_to_live_max_ms": -1, "undo_ms": -1,

@@ -59,7 +59,7 @@ def test_every_key_carries_the_shard(dsn: str) -> None:
             """
         ).fetchall()
     names = ("account", "access_rule", "administered", "foreign_link", "audit", "migration", "installation")
-    names += ("pipeline_run", "pipeline_audit", "pipeline_violation")
+    names += ("pipeline_run", "pipeline_audit", "pipeline_violation", "pipeline_replay")
     global_tables = {f"surety.{name}" for name in names}
     assert {(table, index) for table, index, first in rows if table not in global_tables and first != "shard"} == set()
     assert len(rows) > 15

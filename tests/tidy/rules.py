@@ -88,7 +88,7 @@ INWARD = {
     "client": {"client", "stomp", "engine"},
     "client.aio": {"client.aio", "client"},
     "worker": {"server", "config", "transport"},
-    "pipeline": {"pipeline", "client", "engine", "store"},
+    "pipeline": {"pipeline", "client", "engine", "store", "conversion", "stomp", "amqp"},
     "console": {"administered", "config", "control", "foreign", "logs", "pipeline", "transport", "viewing"},
 }
 """Which rooms of broker_core each room may import. Nothing imports console but itself."""

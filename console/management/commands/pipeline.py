@@ -1,8 +1,9 @@
-"""`manage.py pipeline run|audit|status`: the data pipeline, beside the service or without it."""
+"""`manage.py pipeline run|audit|replay|status`: the data pipeline, beside the service or without it."""
 
 import json
 import signal
 import sys
+import time
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -11,13 +12,16 @@ from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from broker_core.config import BrokerConfig
+from broker_core.pipeline.replays import RATE, InvalidReplay, Wanted
 from console.launch.server import database_of
 from console.launch.spark import provide
 from console.management.refusals import refusals_told
 
+WAIT_SECONDS = 5
+
 
 class Command(BaseCommand):
-    help = "The data pipeline on Apache Spark: bring the ledger into the lake, prove what became of every message, or see how far it is."
+    help = "The data pipeline on Apache Spark: bring the ledger into the lake, prove what became of messages, send them again, or see how far it is."
     requires_system_checks: list[str] = []  # the database may not be running yet
 
     def add_arguments(self, parser: CommandParser) -> None:
@@ -29,7 +33,18 @@ class Command(BaseCommand):
         audit.add_argument("--since", type=instant, help="of all messages accepted since then, as in 2026-11-22T10:00:00+00:00, instead of what is new")
         audit.add_argument("--destination", default="", help="of one alone, as in queue/orders")
         audit.add_argument("--requested-by", default="", help="who is named in the list of runs")
-        for each in (run, audit):
+        again = commands.add_parser("replay", help="send messages again that the lake has archived (destinations with archive_ms)")
+        again.add_argument("--destination", default="", help="where they were, as in queue/orders")
+        again.add_argument("--into", default="", help="where they go (default: where they were)")
+        again.add_argument("--from", dest="accepted_from", type=instant, help="those accepted from then on, as in 2026-11-22T10:00:00+00:00")
+        again.add_argument("--to", dest="accepted_to", type=instant, help="and before then")
+        again.add_argument("--selector", default="", help="those that it takes")
+        again.add_argument("--ids", nargs="+", default=[], help="those with these identifiers")
+        again.add_argument("--rate", type=int, default=RATE, help="messages a second, at the most (default: %(default)s)")
+        again.add_argument("--number", type=int, help="go on with what was asked for under this number, instead of all of the above")
+        again.add_argument("--waits", action="store_true", help="for the run that goes on, instead of being refused")
+        again.add_argument("--requested-by", default="", help="who is named in the list of runs")
+        for each in (run, audit, again):
             each.add_argument("--lake", help="a folder, or a URI that Hadoop knows (default: SURETY_LAKE)")
             each.add_argument("--master", help="where Spark runs: local[2], spark://host:7077 (default: SURETY_SPARK_MASTER)")
             each.add_argument("--memory-mib", type=int, help="of Spark's driver (default: SURETY_SPARK_MEMORY_MIB)")
@@ -42,7 +57,7 @@ class Command(BaseCommand):
         with refusals_told():
             provide(settings.JAVA_HOME, self.stderr.write)
             with database_of(config, alone=False):
-                {"run": self._run, "audit": self._audit, "status": self._status}[what](config, options)
+                {"run": self._run, "audit": self._audit, "replay": self._replay, "status": self._status}[what](config, options)
 
     def _run(self, config: BrokerConfig, options: dict[str, Any]) -> None:
         # Only now: what they import may have been installed a moment ago.
@@ -84,6 +99,36 @@ class Command(BaseCommand):
             raise CommandError("Stopped; nothing of the audit counts, and the next one begins where this one did.", returncode=130) from None
         if report is not None and report.violations:
             raise CommandError(f"Violations were found: manage.py mq list violation {report.audit}", returncode=3)
+
+    def _replay(self, config: BrokerConfig, options: dict[str, Any]) -> None:
+        from broker_core.pipeline import jobs
+        from broker_core.pipeline.lake import LakeRefused
+        from broker_core.pipeline.ledger import LedgerDropped
+        from broker_core.pipeline.replaying import ReplayUnknown, ask, replay
+        from broker_core.pipeline.runs import RunRefused
+        from broker_core.pipeline.session import SparkSettings
+        from broker_core.pipeline.surroundings import SparkMissing
+
+        master, memory = options["master"] or config.spark_master, options["memory_mib"] or config.spark_memory_mib
+        place = jobs.Place(config.database_url, options["lake"] or lake_of(config), SparkSettings(work_of(config), master, memory))
+        by = options["requested_by"] or "command line"
+        try:
+            told = {name: options[name] for name in ("into", "accepted_from", "accepted_to", "selector", "rate")}
+            number = options["number"] or ask(place.url, Wanted(options["destination"], identifiers=tuple(options["ids"]), **told), by)
+            while True:
+                try:
+                    result = replay(place, number, tell=self._tell, requested_by=by)
+                    break
+                except RunRefused:
+                    if not options["waits"]:
+                        raise
+                    time.sleep(WAIT_SECONDS)
+        except (LakeRefused, LedgerDropped, RunRefused, SparkMissing, ReplayUnknown, InvalidReplay, jobs.DatabaseLost) as refusal:
+            raise CommandError(f"{refusal}", returncode=1) from refusal
+        except KeyboardInterrupt:
+            raise CommandError("Stopped; asked for again, it goes on where it was.", returncode=130) from None
+        if result.state != "done":
+            raise CommandError("It was cancelled.", returncode=1)
 
     def _tell(self, text: str) -> None:
         self.stdout.write(text)
