@@ -201,7 +201,7 @@ class Parser:
                     if read is None:
                         break
                     section, receipt, length, start = read
-                    if section.prepared is not None:
+                    if section.prepared is not None and (not self.turned or self.turned[-1] is not section):
                         self.turned.append(section)
                 if length >= 0:
                     stop = start + length
