@@ -106,7 +106,7 @@ def cost(bench: Bench, cookie: str, paths: list[str]) -> dict[int, list[dict[str
                 taken[count].append({role: (processor_seconds(bench.ours, role) - before[role]) / took for role in before})
             if count and had["told"] < count * seconds * 0.5:
                 raise RuntimeError(f"{count} consoles were told only {had['told']} times in {seconds} s")
-            taken[count][-1] |= {name: had.get(name, 0) / (seconds + SETTLE_SECONDS) for name in ("told", "fetched")}
+            taken[count][-1] |= {name: had.get(name, 0) / (seconds + SETTLE_SECONDS) for name in ("told", "fetched", "lost", "failed")}
     return taken
 
 
@@ -161,7 +161,9 @@ def _costs(taken: dict[int, list[dict[str, float]]], beside: str) -> list[Row]:
     grown = of("node", most) / of("node", nobody) - 1
     shares = [f"{role} {', '.join(f'{of(role, count):.3f} s with {count}' for count in CONSOLES)}" for role in ("node", "web")]
     windows = f"of each second, median of {len(taken[most])} windows; node with {nobody}: {_all(taken[nobody])}, with {most}: {_all(taken[most])}"
-    notes = [*shares, windows, f"{most} consoles are told {of('told', most):.0f} times a second and fetch {of('fetched', most):.1f} parts", beside]
+    asked = f"{most} consoles are told {of('told', most):.0f} times a second and fetch {of('fetched', most):.1f} parts"
+    wrong = sum(each[name] for each in taken[most] for name in ("lost", "failed"))
+    notes = [*shares, windows, asked, *(["some answers failed"] if wrong else []), beside]
     title, must = f"console: what {most} open consoles cost the node", f"< {GROWTH_MAX:.0%} more"
     return [Row(title, "%", [100 * grown], must, grown < GROWTH_MAX, notes=notes, decimals=1)]
 

@@ -12,7 +12,7 @@ from playwright.sync_api import Page
 
 from broker_core import control
 from tests.support.clients import Connection
-from tests.support.service import Service
+from tests.support.service import Service, await_true
 
 CHANGES = 10
 SHOWN_SECONDS_MAX = 15
@@ -78,6 +78,7 @@ def progress(page: Page, service: Service, address: str) -> list[float]:
     finally:
         ended.set()
         following.join()
+        _cancel(service, address, number)
     noted = [(at / 1000, int(text.replace(",", ""))) for at, text in page.evaluate("noted") if text and text.replace(",", "").isdigit()]
     took = []
     for at, looked in said:
@@ -87,6 +88,17 @@ def progress(page: Page, service: Service, address: str) -> list[float]:
     if not took:
         raise RuntimeError("the operation was over before anybody could look")
     return took
+
+
+def _cancel(service: Service, address: str, number: int) -> None:
+    """If it goes on; what is measured next is not to be beside it."""
+    with service.database() as connection, connection.cursor() as cursor:
+        control.request(cursor, "cancel", address, {"operation": number}, requested_by="bench")
+
+        def is_over() -> bool:
+            return cursor.execute("SELECT 1 FROM surety.operation WHERE operation = %s AND ended_at IS NULL", [number]).fetchone() is None
+
+        await_true(is_over, ENDED_SECONDS_MAX, "the operation goes on", pause=0.1)
 
 
 def _follow(service: Service, number: int, said: list[tuple[float, int]], ended: threading.Event) -> None:

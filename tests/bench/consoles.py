@@ -19,7 +19,7 @@ from websockets.exceptions import ConnectionClosedError
 
 POLL_SECONDS, PACE_SECONDS, AGAIN_SECONDS = 5.0, (0, 1, 2, 3, 5), (0.5, 1, 2, 5, 10)
 """As live.js has them: for parts without a shape; for those whose shape changes all the time; after a WebSocket that was lost."""
-OPENED_SECONDS = 0.03
+OPENED_SECONDS = 0.15
 """From one console to the next: nobody opens a hundred at once."""
 _KEY = re.compile(r'data-(?:live|live-state|live-value|shape)="([^"]+)"')
 _PART = re.compile(r"<[a-z]+[^>]*\sdata-refresh\b[^>]*>")
@@ -34,6 +34,7 @@ class Had:
     cells: int = 0
     fetched: int = 0
     lost: int = 0
+    failed: int = 0
     open: int = 0
     all_told: asyncio.Event = field(default_factory=asyncio.Event)
 
@@ -55,7 +56,9 @@ class Console:
         self._version: int | None = None
 
     async def run(self) -> None:
-        page = await self._get()
+        page = ""
+        while not page:
+            page = await self._get()
         parts = [_part(tag) for tag in _PART.findall(page)]
         watch = sorted({key.rpartition("/")[0] for key in _KEY.findall(page)})
         async with asyncio.TaskGroup() as tasks:
@@ -104,15 +107,19 @@ class Console:
                 await self._get(part)
 
     async def _get(self, part: Part | None = None) -> str:
-        """The page, or as htmx asks for a part of it."""
+        """The page, or as htmx asks for a part of it; empty: it could not be had."""
         asks = f"HX-Request: true\r\nHX-Target: {part.name}\r\n" if part else ""
         reader, writer = await asyncio.open_connection("127.0.0.1", self._port)
         writer.write(f"GET {self._path} HTTP/1.1\r\nHost: 127.0.0.1:{self._port}\r\nCookie: {self._cookie}\r\n{asks}Connection: close\r\n\r\n".encode())
         answer = (await reader.read()).decode(errors="replace")
         writer.close()
+        self._had.fetched += part is not None
+        if answer.startswith("HTTP/1.1 5") or not answer:
+            self._had.failed += 1
+            await asyncio.sleep(AGAIN_SECONDS[0])
+            return ""
         if not answer.startswith("HTTP/1.1 200"):
             raise RuntimeError(f"{self._path}: {answer[:200]}")
-        self._had.fetched += part is not None
         return answer
 
 
@@ -135,7 +142,7 @@ async def main(port: int, cookie: str, count: int, paths: list[str]) -> None:
     print("open", flush=True)
     await asyncio.to_thread(sys.stdin.read)
     _raise_failure(consoles)
-    print(json.dumps({"told": had.told, "cells": had.cells, "fetched": had.fetched, "lost": had.lost}), flush=True)
+    print(json.dumps({"told": had.told, "cells": had.cells, "fetched": had.fetched, "lost": had.lost, "failed": had.failed}), flush=True)
     for console in consoles:
         console.cancel()
     await asyncio.gather(*consoles, return_exceptions=True)
