@@ -55,16 +55,23 @@ def drained_with_credit(plant: Plant) -> None:
     """The answer to a drain leaves the credit as it is."""
 
     def tell(self: Any) -> None:
-        if self._drained and not self.closing and not self.session.holds(self):
-            self._drained = False
+        if self._drained and not self.closing and not self.waiting:
+            self._drained, self._drain = False, 0
             self.session.write_flow(self.handle, self._count, self._credit, drained=True)
 
-    plant.put(sender.Sender, "_tell_drained", tell)
+    plant.put(sender.Sender, "tell_drained", tell)
 
 
 def drained_too_early(plant: Plant) -> None:
     """A consumer is told that it is drained while deliveries still wait for its session."""
-    plant.put(session.Session, "holds", lambda _self, _sender: False)
+
+    def drained(self: Any, drain: int) -> None:
+        if drain == self._drain and not self.closing:
+            self._drain = 0
+            self._lapsed += self._credit
+            self.session.write_flow(self.handle, self._count, 0, drained=True)
+
+    plant.put(sender.Sender, "drained", drained)
 
 
 def failures_counted_twice(plant: Plant) -> None:
