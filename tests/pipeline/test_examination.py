@@ -203,6 +203,7 @@ def test_what_was_there_before_the_first_commit_is_not_spoken_of(spark: SparkSes
     assert fates(found) == {(QUEUE, audit.STORED): 1}
 
 
+@pytest.mark.slow
 def test_subscriptions_of_a_topic_each_have_their_fates(spark: SparkSession) -> None:
     rows = [
         row(1, begun=[(5, TOPIC)]),

@@ -114,6 +114,7 @@ def test_a_run_whose_session_was_ended_publishes_nothing_more(rig: Rig) -> None:
         run.says("publishing")
 
 
+@pytest.mark.slow
 def test_what_the_size_cap_dropped_and_what_is_missing_are_gaps(rig: Rig) -> None:
     filled(rig.database, tables=4, commits=5)
     rig.database.connection.execute("DELETE FROM surety.ledger_0_3 WHERE number IN (12, 13)")
@@ -153,6 +154,7 @@ def test_small_files_are_joined_and_keep_every_row(rig: Rig, monkeypatch: pytest
     assert rig.events() == events
 
 
+@pytest.mark.slow
 def test_lake_and_database_must_agree_on_where_they_are(rig: Rig, tmp_path: Path) -> None:
     filled(rig.database)
     manifest = rig.run()
@@ -170,6 +172,7 @@ def test_lake_and_database_must_agree_on_where_they_are(rig: Rig, tmp_path: Path
         rig.lake.publish(manifest)
 
 
+@pytest.mark.slow
 def test_files_of_an_older_schema_have_null_for_what_is_newer(rig: Rig) -> None:
     filled(rig.database)
     manifest = rig.run()
