@@ -153,11 +153,13 @@ class Subscriber(Client):
     def _end(self, session: Session) -> None:  # type: ignore[override]
         assert self._durable is not None
         self._durable.is_over = True
-        self._possible = {*self._possible, None}
+        over = self._possible
+        self._possible = {*over, None}
 
         def ended() -> None:
+            """What was asked for meanwhile may be there."""
             self.world.counts["durable subscriptions ended"] += 1
-            self._possible = {None}
+            self._possible = {*(self._possible - over), None}
 
         session.end_subscription(NAME, ended)
 

@@ -106,8 +106,8 @@ class Transactions:
             message.rejected.discard(place)
 
     def _forgets(self, transaction: Transaction) -> None:
-        for place, message in self._has(transaction):
-            del self._held[place, message.uid]
+        for place, message in self._has(transaction):  # what came again and was settled again is there twice
+            self._held.pop((place, message.uid), None)
 
     def _has(self, transaction: Transaction) -> list[tuple[str, Known]]:
         """What it settled and has not come again since."""
