@@ -121,6 +121,19 @@ def sought(read: Read, clock: Callable[[], float], sequence: int, seconds: float
         return None
 
 
+def _halved(table: _Table, first_behind: Callable[[_Table, int], tuple[int, int] | None], value: int) -> tuple[int, int]:
+    """Neighbouring numbers, by halves: the first commit behind the one says less than `value`, that behind the other as much or there is none."""
+    low, high = table.after, table.upto
+    while high - low > 1:
+        middle = (low + high) // 2
+        found = first_behind(table, middle)
+        if found is None or found[1] >= value:
+            high = middle
+        else:
+            low = middle
+    return low, high
+
+
 class _Walk:
     def __init__(self, read: Read, clock: Callable[[], float], ends: float, subscriptions: Subscriptions) -> None:
         self._read, self._clock, self._subscriptions = read, clock, subscriptions
@@ -209,14 +222,7 @@ class _Walk:
             if first is None or first[1] >= sequence:
                 later = table
                 continue
-            low, high = table.after, table.upto  # the commit behind the one has not given it out, that behind the other has
-            while high - low > 1:
-                middle = (low + high) // 2
-                found = self._given(table, middle)
-                if found is None or found[1] >= sequence:
-                    high = middle
-                else:
-                    low = middle
+            _, high = _halved(table, self._given, sequence)  # the commit behind it has given it out
             if high < table.upto or later is None:
                 return self._accepted(table, high, sequence)
             break
@@ -260,15 +266,7 @@ class _Walk:
         for table in self._tables:
             if (first := self._commit(table, table.after)) is None or first[1] >= at:
                 continue
-            low, high = table.after, table.upto
-            while high - low > 1:
-                middle = (low + high) // 2
-                found = self._commit(table, middle)
-                if found is None or found[1] >= at:
-                    high = middle
-                else:
-                    low = middle
-            return low
+            return _halved(table, self._commit, at)[0]
         return self._tables[-1].after if self._tables else 0
 
     def _commit(self, table: _Table, after: int) -> tuple[int, int] | None:

@@ -21,6 +21,19 @@ def free_port() -> int:
         return port
 
 
+async def sends_and_closes_its_end(broker: Broker) -> tuple[asyncio.StreamReader, asyncio.StreamWriter, asyncio.Event]:
+    """A client sends a message, says DISCONNECT and closes its end; the commit stands at the door that is given, shut."""
+    ours, theirs = socket.socketpair()
+    await asyncio.get_running_loop().connect_accepted_socket(lambda: StompPeer(broker.node), ours)
+    reader, writer = await asyncio.open_connection(sock=theirs)
+    writer.write(b"CONNECT\naccept-version:1.2\nhost:/\nlogin:guest\n\n\0")
+    await reader.readuntil(b"\0")
+    door = broker.store.shut("commit")
+    writer.write(b"SEND\ndestination:/queue/q\npersistent:true\n\nhi\0DISCONNECT\nreceipt:bye\n\n\0")
+    writer.write_eof()
+    return reader, writer, door
+
+
 def test_a_port_that_is_taken_is_an_error_of_the_system() -> None:
     async def story() -> None:
         with socket.socket() as taken:
@@ -62,14 +75,7 @@ def test_who_does_so_and_has_gone_is_not_waited_for_without_end(monkeypatch: pyt
 
     async def story() -> None:
         broker = await Broker().start()
-        ours, theirs = socket.socketpair()
-        await asyncio.get_running_loop().connect_accepted_socket(lambda: StompPeer(broker.node), ours)
-        reader, writer = await asyncio.open_connection(sock=theirs)
-        writer.write(b"CONNECT\naccept-version:1.2\nhost:/\nlogin:guest\n\n\0")
-        await reader.readuntil(b"\0")
-        door = broker.store.shut("commit")
-        writer.write(b"SEND\ndestination:/queue/q\npersistent:true\n\nhi\0DISCONNECT\nreceipt:bye\n\n\0")
-        writer.write_eof()
+        reader, writer, door = await sends_and_closes_its_end(broker)
         assert await reader.read() == b""
         door.set()
         writer.close()
@@ -83,14 +89,7 @@ def test_who_does_so_and_has_gone_is_not_waited_for_without_end(monkeypatch: pyt
 def test_who_closes_its_end_of_the_socket_behind_disconnect_has_its_receipt_when_all_is_done() -> None:
     async def story() -> None:
         broker = await Broker().start()
-        ours, theirs = socket.socketpair()
-        await asyncio.get_running_loop().connect_accepted_socket(lambda: StompPeer(broker.node), ours)
-        reader, writer = await asyncio.open_connection(sock=theirs)
-        writer.write(b"CONNECT\naccept-version:1.2\nhost:/\nlogin:guest\n\n\0")
-        await reader.readuntil(b"\0")
-        door = broker.store.shut("commit")
-        writer.write(b"SEND\ndestination:/queue/q\npersistent:true\n\nhi\0DISCONNECT\nreceipt:bye\n\n\0")
-        writer.write_eof()
+        reader, writer, door = await sends_and_closes_its_end(broker)
         await turns()
         assert not reader.at_eof()
         door.set()
