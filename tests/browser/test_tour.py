@@ -105,6 +105,7 @@ def test_the_tour(page_as, service, picture):
     page = watched.open("/transactions")
     page.locator("tr", has_text="order-42").locator("a").click()
     page.wait_for_selector("text=queue/tour.ledger")
+    number = page.url.rpartition("/")[2]
     picture(page, "transaction")
     page.click("text=Commit")
     button = page.locator("#dialog button.danger")
@@ -116,4 +117,4 @@ def test_the_tour(page_as, service, picture):
     with factory(service).create_connection() as connection, connection.create_session() as session:
         assert texts(session.create_consumer(Queue("tour.ledger")), 1) == ["booked"]
     page = watched.open("/transactions/history")
-    assert "commit" in page.inner_text("tbody tr")
+    assert "commit" in page.locator("tbody tr", has=page.locator(f"[data-label=Branch]:text-is('{number}')")).inner_text()
