@@ -184,9 +184,9 @@ def _concluded(
     after, upto = interval
     addresses = {row.destination: row.address for row in matter.destinations.select("destination", "address").collect()}
     fates = [row.asDict() | {"address": addresses.get(row.destination)} for row in examination.tally.collect()]
-    wrong = with_evidence(examination, matter.events).collect()
     total = examination.violations.agg(f.count("*").alias("rows"), f.sum("messages").alias("messages")).first()
     assert total is not None
+    wrong = with_evidence(examination, matter.events).collect() if total.rows else []
     run.says("audit: what is discarded, roll-ups", violations=total.rows)
     discards = _discards(run, examination, addresses)
     counts = list(_rolled(rollups.rolled_up(matter.events, examination.verdict, after))) if scope.goes_on else []

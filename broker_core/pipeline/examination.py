@@ -87,7 +87,7 @@ def examine(matter: Matter) -> Examination:
 
 def with_evidence(examination: Examination, events: DataFrame) -> DataFrame:
     """The first violations, and the events that they follow from."""
-    first = examination.violations.orderBy("violation", "destination", "subscription", "lane", "first").limit(EVIDENCE_MAX)
+    first = examination.violations.orderBy("violation", "destination", "subscription", "lane", "first").limit(EVIDENCE_MAX).localCheckpoint()
     return audit.evidence(first, events)
 
 

@@ -9,12 +9,14 @@ Who dies before 2 leaves files that the next run removes; who dies between 2 and
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import pairwise
 from typing import Any
 
 import psycopg
+import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 from pyspark.sql.window import Window
@@ -46,15 +48,21 @@ class Sources:
     shard: int
 
     def history(self, table: str, parts: Sequence[Interval]) -> DataFrame:
-        """Events or commits of these intervals, a task each."""
+        """Events or commits of these intervals, by as many tasks as can run: each writes a file in every partition, so that more would make them small."""
         read, url = {"events": events_of, "commits": commits_of}[table], self.url
-        return spread(self.spark, table, [partial(read, url, part) for part in parts])
+        tasks = min(self.spark.sparkContext.defaultParallelism, len(parts))
+        edges = [len(parts) * task // tasks for task in range(tasks + 1)]
+        return spread(self.spark, table, [partial(_each, read, url, parts[low:high]) for low, high in pairwise(edges)])
 
     def whole(self, table: str) -> DataFrame:
         """A table that is as of now."""
         read = {"destinations": tables.destinations, "subscriptions": tables.subscriptions, "present": tables.present_now}[table]
         return spread(self.spark, table, [partial(read, self.url, self.shard)])
 
+
+def _each(read: Callable[[str, Interval], Iterator[pa.RecordBatch]], url: str, parts: Sequence[Interval]) -> Iterator[pa.RecordBatch]:
+    for part in parts:
+        yield from read(url, part)
 
 
 def ingest(lake: Lake, run: Run, url: str, *, tell: Tell, anew: bool = False, step_octets: int = STEP_OCTETS) -> Manifest:

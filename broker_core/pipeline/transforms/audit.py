@@ -11,7 +11,7 @@ from pyspark.sql import functions as f
 from broker_core.engine.effects import Outcome
 
 from .lives import CLOSED, KEYS, LANE, OPEN, STATE, SUBSCRIPTION
-from .spans import coalesced
+from .spans import of_segments
 
 FATES = ACKNOWLEDGED, NOT_MATCHED, EXPIRED, DEAD, DISCARDED, MOVED, ENDED, HELD, STORED = (
     "acknowledged", "not matched", "expired", "dead", "discarded", "moved", "subscription ended", "held", "stored",
@@ -127,8 +127,9 @@ def evidence(wrong: DataFrame, events: DataFrame, most: int = 20) -> DataFrame:
     concerned = (f.col("of").isNull() | f.col("subscription").isNull() | (f.col("of") == f.col("subscription"))) & (
         (f.col("low") <= f.col("last")) & (f.col("high") >= f.col("first"))
     )
-    met = told.join(f.broadcast(wrong), ["destination", "lane"], "right").where(f.col("low").isNull() | concerned)
-    gathered = met.groupBy(*key).agg(f.slice(f.array_sort(f.collect_list("event")), 1, most).alias("events"))
+    met = told.join(f.broadcast(wrong), ["destination", "lane"]).where(concerned).select(*key, "event")
+    every = met.unionByName(wrong.select(*key).withColumn("event", f.lit(None)))  # no event may concern it
+    gathered = every.groupBy(*key).agg(f.slice(f.array_sort(f.collect_list("event")), 1, most).alias("events"))
     return gathered.withColumn("evidence", f.to_json("events")).drop("events")
 
 
@@ -141,7 +142,7 @@ def next_state(verdict: DataFrame, state: DataFrame, subscriptions: DataFrame, l
         f.lit(OPEN).alias("kind"), *KEYS, "first", "last", "accepted", "accepted_at", f.col("offers").cast("bigint"),
         "offered", "offered_at", "offered_last", "offered_last_at",
     )  # fmt: skip
-    over = coalesced(living.where(~is_open & (f.col("acceptances") + f.col("closings") > 0)), KEYS).withColumn("kind", f.lit(CLOSED))
+    over = of_segments(living.where(~is_open & (f.col("acceptances") + f.col("closings") > 0)), KEYS).withColumn("kind", f.lit(CLOSED))
     going_on = subscriptions.where(f.col("ended").isNull()).withColumnRenamed("begun", "first").withColumn("kind", f.lit(SUBSCRIPTION))
     known = lanes.select(f.lit(LANE).alias("kind"), "destination", "lane", f.col("low").alias("first"), f.col("high").alias("last"))
     parts = [_as_state(part) for part in (still, over, going_on, known)]

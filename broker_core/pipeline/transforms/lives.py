@@ -23,6 +23,8 @@ _MEASURES = ["accepted", "accepted_at", "offered", "offered_at", "settled", "set
 _OUTCOME_CODES = 16
 FINE = 256
 """Positions of a bucket in which offers of the same message are looked for."""
+FEW = 100_000
+"""Segments that came again, of which every task may have all in memory, some 10 MiB."""
 STATE = (
     "kind string, subscription int, destination int, lane smallint, first bigint, last bigint, accepted bigint, accepted_at bigint, offers bigint, "
     "offered bigint, offered_at bigint, offered_last bigint, offered_last_at bigint"
@@ -131,8 +133,9 @@ def _named(code: Column) -> Column:
 # -- offers ---------------------------------------------------------------------------------------------------------------------------
 def with_offers(found: DataFrame, events: DataFrame, state: DataFrame) -> DataFrame:
     """The segments with the first and the last commit in which each was offered. Most were once, and are known by now; those that came again are looked
-    for in fine buckets. Evaluates `found` twice: keep it."""
+    for in fine buckets. Evaluates `found` twice: keep it. As long as they are few they go to where the others are, so that these need not be sorted again."""
     often = found.where(f.col("offers") > 1).select(*KEYS, f.col("first").alias("start"), f.expr(f"first div {FINE}").alias("bucket"))
+    few = often.limit(FEW + 1).count() <= FEW
     columns = [*KEYS, "first", "last", "offers", "offered", "offered_at", "offered_last", "offered_last_at"]
     new = stored(events).where(f.col("kind") == OFFERED).withColumns(
         {
@@ -142,13 +145,14 @@ def with_offers(found: DataFrame, events: DataFrame, state: DataFrame) -> DataFr
     )  # fmt: skip
     old = state.where((f.col("kind") == OPEN) & (f.col("offers") > 0))
     offers = pieces(new.select(*columns).unionByName(old.select(*columns)), FINE)
-    met = often.join(offers, [*KEYS, "bucket"]).where((f.col("first") <= f.col("start")) & (f.col("start") <= f.col("last")))
+    asked = f.broadcast(often) if few else often
+    met = offers.join(asked, [*KEYS, "bucket"]).where((f.col("first") <= f.col("start")) & (f.col("start") <= f.col("last")))
     told = met.groupBy(*KEYS, f.col("start").alias("first")).agg(
         f.sum("offers").alias("times"), f.min("offered").alias("low"), f.min("offered_at").alias("low_at"),
         f.max("offered_last").alias("high"), f.max("offered_last_at").alias("high_at"),
     )  # fmt: skip
     once = f.col("offers") == 1
-    return found.join(told, [*KEYS, "first"], "left").withColumns(
+    return found.join(f.broadcast(told) if few else told, [*KEYS, "first"], "left").withColumns(
         {
             "offers": f.coalesce("times", "offers"),
             "offered_last": f.when(once, f.col("offered")).otherwise(f.col("high")),

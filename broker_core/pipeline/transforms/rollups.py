@@ -18,6 +18,11 @@ STEPS = 4
 LINKS_MAX = 20
 """The busiest consumers of an hour in one subscription are told apart."""
 KEYS = ["destination", "subscription"]
+FACTS = ("arrived", "left", "delivered", "wait", "held", "life")
+COUNTS = 3
+"""So many of them have no histogram."""
+BUCKETS_MAX = 1024
+MINUTE_MS = 60_000
 
 
 def bucket_of(milliseconds: Column) -> Column:
@@ -54,28 +59,34 @@ def _of_lives(proper: DataFrame, after: int) -> DataFrame:
     seen = (f.col("offers") > 0) & (f.col("offered") > after)
     consumed = (f.col("outcome") == Outcome.ACCEPTED.name.lower()) & (f.col("settled") > after) & (f.col("accepted") > 0)
     facts = [
-        ("accepted_at", f.lit("arrived"), f.col("accepted") > after),
-        ("settled_at", f.lit("left"), f.col("settled") > after),
-        ("offered_at", f.lit("delivered"), seen),
-        ("offered_at", _bucket("wait", "accepted_at", "offered_at"), seen & (f.col("accepted") > 0)),
-        ("settled_at", _bucket("held", "offered_last_at", "settled_at"), consumed),
-        ("settled_at", _bucket("life", "accepted_at", "settled_at"), consumed),
+        ("accepted_at", _code("arrived"), f.col("accepted") > after),
+        ("settled_at", _code("left"), f.col("settled") > after),
+        ("offered_at", _code("delivered"), seen),
+        ("offered_at", _code("wait", "accepted_at", "offered_at"), seen & (f.col("accepted") > 0)),
+        ("settled_at", _code("held", "offered_last_at", "settled_at"), consumed),
+        ("settled_at", _code("life", "accepted_at", "settled_at"), consumed),
     ]
-    told = f.array(*[f.struct(_minute(at).alias("start"), f.when(so, name).alias("name")) for at, name, so in facts])
-    return proper.select(*KEYS, f.col("messages").alias("count"), f.explode(told).alias("fact")).select("fact.start", *KEYS, "fact.name", "count")
+    told = f.array(*[f.struct(f.expr(f"{at} div {MINUTE_MS}").alias("minute"), f.when(so, code).alias("code")) for at, code, so in facts])
+    every = proper.select(*KEYS, "messages", f.explode(told).alias("fact")).select("fact.*", *KEYS, "messages").where(f.col("code").isNotNull())
+    counted = every.groupBy("minute", *KEYS, "code").agg(f.sum("messages").alias("count"))
+    return counted.select(f.timestamp_millis(f.col("minute") * MINUTE_MS).alias("start"), *KEYS, _named(f.col("code")).alias("name"), "count")
+
+
+def _code(fact: str, since: str = "", until: str = "") -> Column:
+    """A name as a number, with the bucket of a histogram: millions are counted by it."""
+    bucket = bucket_of(f.col(until) - f.col(since)) if since else f.lit(0)
+    return f.lit(FACTS.index(fact) * BUCKETS_MAX) + bucket
+
+
+def _named(code: Column) -> Column:
+    place, bucket = f.floor(code / BUCKETS_MAX).cast("int"), (code % BUCKETS_MAX).cast("string")
+    name = f.element_at(f.array(*[f.lit(fact) for fact in FACTS]), place + 1)
+    return f.when(place < COUNTS, name).otherwise(f.concat(name, f.lit("/"), bucket))
 
 
 def _left() -> Column:
     """For a consumer: what came back with a purge that was undone is told as offered to link 0."""
     return (f.col("kind") == OFFERED) & (f.col("link") > 0)
-
-
-def _minute(milliseconds: str) -> Column:
-    return f.date_trunc("minute", f.timestamp_millis(f.col(milliseconds)))
-
-
-def _bucket(name: str, since: str, until: str) -> Column:
-    return f.concat(f.lit(f"{name}/"), bucket_of(f.col(until) - f.col(since)).cast("string"))
 
 
 def _links(kept: DataFrame) -> DataFrame:

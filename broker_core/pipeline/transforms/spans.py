@@ -42,6 +42,16 @@ def coalesced(ranges: DataFrame, keys: Sequence[str]) -> DataFrame:
     return _joined(_joined(pieces(ranges).select(*keys, "bucket", "first", "last"), [*keys, "bucket"]), keys)
 
 
+def of_segments(cut: DataFrame, keys: Sequence[str]) -> DataFrame:
+    """The same of ranges that lie in their `bucket` and beside each other, as those of `overlay` do. Where they fill what is between the first and the last of
+    a bucket, as nearly everywhere, they are counted and not sorted."""
+    of = [*keys, "bucket"]
+    spans = cut.groupBy(*of).agg(f.min("first").alias("first"), f.max("last").alias("last"), f.sum(f.col("last") - f.col("first") + 1).alias("filled"))
+    is_full = f.col("filled") == f.col("last") - f.col("first") + 1
+    ragged = cut.select(*of, "first", "last").join(f.broadcast(spans.where(~is_full).select(*of)), of, "left_semi")
+    return _joined(spans.where(is_full).drop("filled", "bucket").unionByName(_joined(ragged, of).drop("bucket")), keys)
+
+
 def _joined(ranges: DataFrame, keys: Sequence[str]) -> DataFrame:
     along = Window.partitionBy(*keys).orderBy("first", "last")
     reached = f.max("last").over(along.rowsBetween(Window.unboundedPreceding, -1))
