@@ -87,6 +87,16 @@ class Engine:
         for browser in browsers:
             browsing.released(shard, browser)
 
+    def work_ahead(self, now: int, *, space_low: bool = False) -> bool:
+        """Take the next step of operators' operations into the open batch, so that the next flush has none to take. The host says so when a commit is on
+        its way: the database has work meanwhile. Returns whether a flush is due."""
+        shard = self.shard
+        if not shard.operations.known or space_low:
+            return False
+        shard.now = now
+        settle_accepted(shard)
+        return operating.work_ahead(shard)
+
     def flush(self, now: int, *, report: bool = False, tell: bool = False, space_low: bool = False) -> Effects:
         """Close the open batch: fire timers, hand out what can be delivered, and say what must be durable, told and read.
 

@@ -119,8 +119,9 @@ class Limits:
     """Messages that an operation of an operator's reads at a time, without their bodies."""
     operation_effort: int = 8_000
     """Microseconds, about, of the node and of the database, that a flush gives to operations when it has nothing else to do."""
-    operation_effort_beside: int = 4_000
-    """The same beside other traffic: 200 messages that are moved. It waits some 3 ms for them, as much of the work is done while the database has another's."""
+    operation_effort_beside: int = 2_000
+    """The same beside other traffic: 100 messages that are moved, for which it waits 1 to 2 ms, as the node's part is done while the database has another
+    commit. Half of it did no good: each commit has its price."""
     undo_ms: int = 0
     """For so long a purge can be undone, where its destination says nothing else; 0: none can. Meanwhile the disk keeps what it discarded."""
     undo_records_max: int = 1_000

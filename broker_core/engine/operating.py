@@ -72,10 +72,22 @@ def restore(shard: Shard, row: OperationRow) -> None:
     begin(shard, operation, walk)
 
 
-# -- at flush ---------------------------------------------------------------------------------------------------------------------------
+# -- at flush, or ahead of it ------------------------------------------------------------------------------------------------------------
 def proceed(shard: Shard) -> None:
-    """The next step of the next operation: one a flush, whoever asked for it."""
+    """The next step of the next operation: one a batch, whoever asked for it."""
+    batch = shard.batch
+    _proceed(shard, bool(batch.messages or batch.settled or batch.outputs or batch.dirty))
+
+
+def work_ahead(shard: Shard) -> bool:
+    """The same while others may still come to the batch: as many as came to the last one, it is guessed. Returns whether it was taken."""
+    return _proceed(shard, shard.operations.beside)
+
+
+def _proceed(shard: Shard, beside: bool) -> bool:
     operations = shard.operations
+    if shard.batch.stepped:
+        return False
     while operations.waiting and len(operations.running) < RUNNING_MAX:
         operation = operations.waiting.popleft()
         operation.state = OperationState.RUNNING
@@ -88,12 +100,15 @@ def proceed(shard: Shard) -> None:
         if _source(shard, operation) is None:
             _end(shard, operation, OperationState.FAILED, f"{operation.address} is gone, or the subscription")
         elif operation.pages:
-            _step(shard, operation)
-            return
+            _step(shard, operation, _effort(shard, beside))
+            shard.batch.stepped = True
+            return True
+    return False
 
 
 def read_on(shard: Shard) -> None:
     """At the end of a flush, when it is known where its rows will be: ask for pages, and end what has nothing more to do."""
+    shard.operations.beside = bool(shard.batch.outputs)
     for operation in list(shard.operations.running):
         while not operation.reading and len(operation.pages) < PAGES_MAX and _want(shard, operation):
             pass
@@ -199,14 +214,13 @@ def _wanted(shard: Shard, operation: Operation, messages: list[Message]) -> list
 
 
 # -- a step -----------------------------------------------------------------------------------------------------------------------------
-def _step(shard: Shard, operation: Operation) -> None:
+def _step(shard: Shard, operation: Operation, effort: int) -> None:
     """Look at so many messages of the first page, and deal with those that are concerned."""
     page = operation.pages[0]
     cursor = page.cursor
     destination = cursor.subscription.destination
     if destination.fan_out is not None:  # it gives out what an operation would have taken
         return
-    effort = _effort(shard)
     found: list[Message] = []
     knowing = None if operation.takes_all or operation.is_of_sections else Knowing(shard)
     while page.messages and effort > 0 and operation.done + len(found) < operation.limit:
@@ -238,11 +252,10 @@ def _step(shard: Shard, operation: Operation) -> None:
         shard.operations.changed[operation.number] = operation
 
 
-def _effort(shard: Shard) -> int:
-    """What others do in this flush they shall not wait for long."""
-    limits, batch = shard.limits, shard.batch
-    busy = batch.messages or batch.settled or batch.outputs or batch.dirty
-    return min(limits.operation_effort, limits.operation_effort_beside) if busy else limits.operation_effort
+def _effort(shard: Shard, beside: bool) -> int:
+    """What others do in this batch they shall not wait for long."""
+    limits = shard.limits
+    return min(limits.operation_effort, limits.operation_effort_beside) if beside else limits.operation_effort
 
 
 def _is_meant(operation: Operation, cursor: Cursor, message: Message) -> bool:

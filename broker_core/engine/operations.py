@@ -13,7 +13,7 @@ RUNNING_MAX = 4
 
 
 class Operations:
-    __slots__ = ("changed", "known", "running", "waiting")
+    __slots__ = ("beside", "changed", "known", "running", "waiting")
 
     def __init__(self) -> None:
         self.known: dict[int, Operation] = {}
@@ -23,6 +23,8 @@ class Operations:
         """The next to take a step first."""
         self.changed: dict[int, Operation] = {}
         """Whose rows go into the commit."""
+        self.beside = False
+        """The last flush had something to tell to peers: there is other work."""
 
     @property
     def is_due(self) -> bool:

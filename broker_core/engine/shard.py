@@ -82,6 +82,7 @@ class Batch:
         "settled",
         "settling",
         "spilled",
+        "stepped",
         "synchronous",
         "taken",
         "touched",
@@ -97,6 +98,8 @@ class Batch:
         self.bulk_copies: list[BulkCopy] = []
         self.scheduled: list[Message] = []
         self.due: list[int] = []
+        self.stepped = False
+        """It has its step of an operation."""
         self.dismissed: list[tuple[int, str]] = []
         """Connections that an operator closes, and what they are told."""
         self.given_up: list[tuple[int, str, int]] = []

@@ -320,6 +320,8 @@ class Host:
         """Release while the database works; unless sending took so long (a table had to be made) that the lease must be proved again."""
         if self._lease.is_fresh(time.monotonic()):
             self._finish()
+        if not self._stopping and self._engine.work_ahead(self._clock.now(), space_low=self._space.low):
+            self._wanted.set()
 
     def _finish(self) -> None:
         """Release what is durable."""

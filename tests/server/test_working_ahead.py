@@ -1,0 +1,58 @@
+"""The node takes an operation's steps while the database works: neither waits for the other."""
+
+from __future__ import annotations
+
+from broker_core.engine import Limits
+from broker_core.engine.commands import Control
+from broker_core.engine.operating import COSTS, LOOK
+from broker_core.engine.operation import DELETE
+from broker_core.engine.settings import Settings
+
+from .conftest import Run
+from .rig import Broker, turns
+
+HELD = "queue/q"
+TWO = Limits(operation_effort=2 * (LOOK + COSTS[DELETE]), settings=Settings())
+
+
+def test_the_next_step_of_an_operation_is_taken_while_the_commit_of_the_last_is_on_its_way(run: Run) -> None:
+    async def story() -> None:
+        broker = await Broker().start(TWO)
+        client = await broker.client()
+        for number in range(6):
+            client.send(b"m", str(number))
+        await turns()
+        read = broker.store.shut("read")
+        broker.host.submit([Control(broker.database.request("operate"), "operate", HELD, {"verb": DELETE})])
+        await turns()
+        commit = broker.store.shut("commit")
+        read.set()
+        await turns()
+        queue = broker.engine.shard.destinations[HELD]
+        assert queue.depth == 6 - 2 - 2, "one step that is being committed, and one ahead"
+        commit.set()
+        await turns()
+        assert queue.depth == 0
+        await broker.end()
+
+    run(story())
+
+
+def test_a_node_that_stops_does_nothing_more_than_it_will_commit(run: Run) -> None:
+    async def story() -> None:
+        broker = await Broker().start(TWO)
+        client = await broker.client()
+        for number in range(6):
+            client.send(b"m", str(number))
+        await turns()
+        read = broker.store.shut("read")
+        broker.host.submit([Control(broker.database.request("operate"), "operate", HELD, {"verb": DELETE})])
+        await turns()
+        read.set()
+        broker.host.stop()
+        await broker.running
+        durable = broker.store.commits[-1].operations[-1]
+        assert durable.done == 6 - broker.engine.shard.destinations[HELD].depth
+        await broker.end()
+
+    run(story())
