@@ -7,7 +7,7 @@ from .cursor import Cursor
 from .eligibility import is_eligible
 from .link import Link
 from .link_invariants import lane_name, may_receive
-from .message import Message, weight_of
+from .message import BEYOND, Message, weight_of
 from .owners import BUCKETS, bucket_of
 from .properties import Properties, takes
 from .selection import Selection
@@ -84,13 +84,27 @@ def _is_awaited(cursor: Cursor) -> bool:
 
 
 def waits_for_owner(shard: Shard, cursor: Cursor, message: Message) -> bool:
-    """Its owner has no room, and nothing more can be set aside in its lane."""
+    """Its owner gets nothing now, and nothing more can be set aside in its lane."""
     limits = shard.limits
     aside = len(cursor.aside)
     full = aside >= limits.window_rows or (aside > 0 and cursor.aside_octets + message.weight > limits.window_octets)
     full = full and message.position not in cursor.returned
     owner = _owner_of(shard, cursor.subscription, message)
-    return full and owner is not None and not may_receive(shard, owner)
+    return full and owner is not None and (not may_receive(shard, owner) or _waits_for_reads(owner, cursor))
+
+
+def _waits_for_reads(owner: Link, cursor: Cursor) -> bool:
+    """It has room and gets nothing of what is set aside for it there, before what comes first is at hand."""
+    if not isinstance(owner.source, Selection):
+        return bool(cursor.missing) or any(_is_awaited(other) for other in cursor.subscription.order if other.priority > cursor.priority)
+    scan = next(scan for scan in owner.source.order if scan.cursor is cursor)
+    found = sorted(position for position, (candidate, _) in scan.found.items() if cursor.holds(candidate))
+    if found and scan.is_in_turn(found[0]) and scan.found[found[0]][0].body is not None:
+        return bool(scan.unseen)
+    come = min([*found, scan.at if scan.is_behind else BEYOND])
+    owners = cursor.subscription.owners
+    aside = owners.queues.get(owner, {}).get(cursor, ()) if owners is not None else ()
+    return bool(scan.unseen) or not any(position < come for position in aside if position in cursor.aside)
 
 
 def _owner_of(shard: Shard, subscription: Subscription, message: Message) -> Link | None:

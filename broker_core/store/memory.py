@@ -320,7 +320,8 @@ class MemoryStore:
         self._journal.flush()  # a DROP waits for the disk, whatever synchronous_commit says
         table = self._tables.segments.pop(segment, None)
         if table is not None:
-            self._release({row.body.body for rows in table.lanes.values() for row in rows if isinstance(row.body, StoredBody)})
+            stored = [row for (_, lane), rows in table.lanes.items() if lane < VOLATILE for row in rows]  # bodies of spilled ones are the engine's affair
+            self._release({row.body.body for row in stored if isinstance(row.body, StoredBody)})
 
     def _release(self, bodies: set[int]) -> None:
         for body in bodies - self._tables.named_bodies():

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 from broker_core.engine.commands import TakeOver
 from broker_core.engine.effects import AliasDefined, DestinationDefined, OperationRow, PolicyDefined, SegmentClosed, SubscriptionDefined, UndoEnd, UndoKept
-from broker_core.engine.message import Header, StoredBody
+from broker_core.engine.message import VOLATILE, Header, StoredBody
 from broker_core.engine.recovered import LedgerRow
 
 from .memory_prepared import KeptBranch
@@ -163,7 +163,8 @@ class Tables:
         yield from self.scheduled.values()
 
     def named_bodies(self) -> set[int]:
-        """Bodies that some row names."""
+        """Bodies that some row names. Rows of spilled messages do not count: their bodies are the engine's affair."""
         sent = [arrival.message.body for arrival in self.inbox.values()]
-        named = {body.body for body in [*sent, *(row.body for row in self.rows())] if isinstance(body, StoredBody)}
+        stored = [row.body for row in self.rows() if row.header.lane < VOLATILE]
+        named = {body.body for body in [*sent, *stored, *(row.body for row in self.scheduled.values())] if isinstance(body, StoredBody)}
         return named.union(*[branch.named_bodies() for branch in self.prepared.values()])

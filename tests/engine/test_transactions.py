@@ -388,6 +388,20 @@ def test_a_lower_priority_that_waited_for_a_reserved_message_is_delivered_at_the
 
 
 # -- what was refused ---------------------------------------------------------------------------------------------------------------------
+def test_what_comes_again_to_a_transaction_that_timed_out_and_is_acknowledged_there_has_failed_once() -> None:
+    b = Bench(transaction_ms_max=1000)
+    b.attach()
+    b.send("a")
+    begin(b)
+    settle(b, 1)
+    b.now += 1000
+    assert held(b.delivered(b.flush(report=True))) == [(0, True, 1)]
+    assert held(b.delivered(settle(b, 2))) == [(0, True, 1)]
+    assert b.confirmed(end(b, commit=False)) == ["ended"]
+    b.settle(3, outcome=Outcome.FAILED)
+    assert b.cursor().failures == {0: 2}
+
+
 def test_a_cumulative_acknowledgement_does_not_take_along_what_a_transaction_that_timed_out_was_to_have() -> None:
     b = Bench(transaction_ms_max=1000)
     b.attach()

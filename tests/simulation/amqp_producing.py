@@ -181,7 +181,7 @@ class Producing(Base):
     def _discharged(self, transaction: Transaction, state: DeliveryState | None) -> None:
         self._undecided.remove(transaction)
         if isinstance(state, Accepted):
-            self._auditor.transactions.ended(transaction)
+            self._auditor.transactions.ended(transaction, self._now())
         elif isinstance(state, Rejected) and transaction.ended == "COMMIT":
             told = (state.error.description or "").partition(":")[0] if state.error else ""
             self._auditor.transactions.refused(transaction, told)

@@ -99,7 +99,7 @@ class Manager(Client):
     def _is_over(self, transaction: Transaction, *, known: bool) -> None:
         self._pending.remove(transaction)
         if known:
-            self.world.auditor.transactions.ended(transaction)
+            self.world.auditor.transactions.ended(transaction, self.world.now_ms())
 
     async def _end_by_hand(self, transaction: Transaction) -> None:
         """An administrator does it; his request is answered by whichever node comes to it."""
@@ -112,4 +112,4 @@ class Manager(Client):
             raise Broken(f"{transaction.xid}, branch {number}, could not be ended by hand: {answer[1]}")
         self._by_hand.add(transaction.xid)
         self.world.counts["branches ended by hand"] += 1
-        self.world.auditor.transactions.ended(transaction)
+        self.world.auditor.transactions.ended(transaction, self.world.now_ms())

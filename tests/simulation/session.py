@@ -287,7 +287,7 @@ class Session(Author):
         how = "COMMIT" if commit else "ABORT"
         self._log((how, self.name, [message.uid for message in transaction.sent]))
         self._auditor.transactions.ends(transaction, how)
-        receipt = self._asks(lambda: self._auditor.transactions.ended(transaction))
+        receipt = self._asks(lambda: self._auditor.transactions.ended(transaction, self._now()))
         self._ending[receipt[1]] = transaction
         named = [("transaction", self._name_of_transaction())]
         if transaction.xid:

@@ -115,11 +115,11 @@ class Transactions:
         return [(place, message) for place, message in settled if self._held.get((place, message.uid), (None,))[0] is transaction]
 
     # -- what they hear -------------------------------------------------------------------------------------------------------------------
-    def ended(self, transaction: Transaction) -> None:
-        """The receipt of its end."""
+    def ended(self, transaction: Transaction, now: int) -> None:
+        """The receipt of its end. What was acknowledged when the broker had rolled it back already was refused, and is no failure."""
         self.counts[f"transactions ended by {transaction.ended}"] += 1
         if transaction.ended == "ABORT":
-            for at, messages, _ in transaction.settled:
+            for at, messages, _ in transaction.settled if now < transaction.lasts_until else ():
                 for message in messages:
                     message.nacks_confirmed += at.address != self._dead
             return

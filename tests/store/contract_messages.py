@@ -254,6 +254,20 @@ class BodyContract:
         with pytest.raises(BodyMissing):
             await body_of(again, empty)
 
+    async def test_the_body_of_a_spilled_message_outlives_its_row(self, rig: Rig) -> None:
+        """It may be that of a dead message by now, which is in memory: when it goes the engine says, or the next term."""
+        store = await rig.open()
+        await store.recover()
+        body = await store.write_body(chunks(b"one"))
+        closed = SegmentClosed(1, 1, {(1, 14): (1, 1)})
+        await store.commit(commit(1, spilled=[message(1, header=QUICK, body=StoredBody(body, 3))], definitions=[closed]))
+        assert await store.drop_segment(1)
+        assert await body_of(store, body) == b"one"
+        again = await rig.open()
+        await again.recover()
+        with pytest.raises(BodyMissing):
+            await body_of(again, body)
+
     async def test_a_body_goes_with_the_last_row_that_names_it(self, rig: Rig) -> None:
         store = await rig.open()
         await store.recover()
