@@ -242,11 +242,9 @@ def test_a_selective_consumer_leaves_alone_what_another_owns() -> None:
 
 def test_a_selective_consumer_waits_for_an_owner_who_waits_for_a_read() -> None:
     """The owner has room again, but not for what is set aside for it: what it gave back comes first."""
-    b = Bench(slow=True, window_rows=2, page_rows=2)
-    b.attach(1, credit=2)
-    send(b, "a1", "a2", "a3", "a4")
-    b.apply(c.Open(2, "guest"))
-    b.attach(2, peer=2, wanted=RED)
+    b = two(Bench(slow=True, window_rows=2, page_rows=2), credit=2)
+    b.attach(3, peer=2, wanted=RED)
+    assert send(b, "a1", "a2", "a3", "a4") == {1: ["a1", "a2"]}
     assert send(b, "a5", properties={"colour": "red"}) == {}
     assert hear(b, {}, b.settle(1, outcome=Outcome.RELEASED)) == {}
     b.read()

@@ -12,7 +12,7 @@ from broker_core.server.supervisor import SIZE_SECONDS
 
 from .conftest import Run
 from .rig import turns
-from .test_term import Operators, Term
+from .terms import Operators, Term
 
 MIB = 1 << 20
 

@@ -13,8 +13,8 @@ from broker_core.server.stomp_peer import StompPeer
 
 from .conftest import Run
 from .rig import Broker, Client, turns
+from .terms import Term
 from .test_listening import free_port
-from .test_term import Term
 
 
 async def asked(term: Term, verb: str, epoch: int = 1, **arguments: Any) -> dict[str, Any]:
