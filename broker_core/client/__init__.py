@@ -14,7 +14,7 @@ with one thread a connection; Connection, Session, MessageProducer and MessageCo
 is in `faces/`, for asyncio has it too: `aio/` is the other driver.
 """
 
-from .browser import QueueBrowser
+from .browser import QueueBrowser, SubscriptionBrowser
 from .connection import Connection, ExceptionListener
 from .consumer import MessageConsumer, MessageListener
 from .destinations import Destination, Queue, TemporaryQueue, TemporaryTopic, Topic
@@ -54,6 +54,6 @@ __all__ = [
     "Destination", "DupsOkPolicy", "ExceptionListener", "IllegalStateException", "InvalidClientIDException", "InvalidDestinationException",
     "InvalidSelectorException", "JMSException", "JMSSecurityException", "MapMessage", "Message", "MessageConsumer", "MessageFormatException",
     "MessageListener", "MessageNotWriteableException", "MessageProducer", "ObjectMessage", "PrefetchPolicy", "Profile", "Queue", "QueueBrowser", "Reliability",
-    "ResourceAllocationException", "Session", "TemporaryQueue", "TemporaryTopic", "TextMessage", "Topic", "TransactionInProgressException",
-    "TransactionRolledBackException", "XAConnection", "XAConnectionFactory", "XASession", "Xid",
+    "ResourceAllocationException", "Session", "SubscriptionBrowser", "TemporaryQueue", "TemporaryTopic", "TextMessage", "Topic",
+    "TransactionInProgressException", "TransactionRolledBackException", "XAConnection", "XAConnectionFactory", "XASession", "Xid",
 ]  # fmt: skip

@@ -1,4 +1,4 @@
-"""Looking at a queue."""
+"""Looking at a queue or a durable subscription."""
 
 from __future__ import annotations
 
@@ -9,22 +9,21 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
 from .clock import time_of_day
-from .destinations import Queue
 from .driver import Driver
-from .faces import BrowserFace
+from .faces import BrowserFace, QueueBrowserFace, SubscriptionBrowserFace
 from .faces.browser import late
-from .machine import BrowserMachine
+from .machine import BrowserMachine, Subscription
 from .messages import Message
 
 if TYPE_CHECKING:
     from .session import Session
 
 
-class QueueBrowser(BrowserFace):
-    """Made by Session.create_browser. Each iteration is a new look at what the queue holds, and consumes nothing."""
+class Browser(BrowserFace):
+    """Each iteration is a new look, and consumes nothing."""
 
-    def __init__(self, session: Session, driver: Driver, queue: Queue, selector: str) -> None:
-        super().__init__(queue, selector)
+    def __init__(self, session: Session, driver: Driver, what: Subscription) -> None:
+        super().__init__(what)
         self._session = session
         self._driver = driver
 
@@ -32,7 +31,7 @@ class QueueBrowser(BrowserFace):
         """The highest priority first, within it in the order of arrival; what arrives meanwhile is not shown. While a look that has begun is not
         taken further, the connection reads at most its prefetch for it, and then nothing at all."""
         self._check_open()
-        with closing(_Look(self._session, self._driver, self._queue, self._selector)) as look:
+        with closing(_Look(self._session, self._driver, self._what)) as look:
             while (message := look.next()) is not None:
                 yield message
 
@@ -46,13 +45,21 @@ class QueueBrowser(BrowserFace):
         self.close()
 
 
+class QueueBrowser(QueueBrowserFace, Browser):
+    """Made by Session.create_browser: what the queue holds."""
+
+
+class SubscriptionBrowser(SubscriptionBrowserFace, Browser):
+    """Made by Session.create_durable_browser: what the subscription has collected."""
+
+
 class _Look:
-    def __init__(self, session: Session, driver: Driver, queue: Queue, selector: str) -> None:
+    def __init__(self, session: Session, driver: Driver, what: Subscription) -> None:
         self._session = session
         self._driver = driver
         with driver.lock:
             driver.ready()
-            self._machine = BrowserMachine(session.machine, queue, selector)
+            self._machine = BrowserMachine(session.machine, what)
             try:
                 session.await_confirmed(self._machine.opened)
             except BaseException:  # so that the broker shows nothing to nobody

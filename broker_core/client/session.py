@@ -9,14 +9,14 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import TYPE_CHECKING, Self, TypeVar
 
-from .browser import QueueBrowser
+from .browser import QueueBrowser, SubscriptionBrowser
 from .clock import milliseconds, time_of_day
 from .consumer import MessageConsumer
 from .destinations import Destination, Queue, TemporaryQueue, TemporaryTopic, Topic
 from .driver import Driver
 from .exceptions import ACK_TIMEOUT, JMSException
 from .faces import SessionFace
-from .faces.session import listener_cannot, unconfirmed
+from .faces.session import browsed, listener_cannot, unconfirmed
 from .machine import Confirmation, ConsumerMachine, SessionMachine, Subscription
 from .messages import Message
 from .producer import MessageProducer
@@ -49,10 +49,17 @@ class Session(SessionFace[MessageConsumer, MessageConsumer, None]):
 
     def create_browser(self, queue: Queue, selector: str = "") -> QueueBrowser:
         """To look at what the queue holds."""
+        return QueueBrowser(self, self._driver, self._browsable(browsed(queue, selector)))
+
+    def create_durable_browser(self, topic: Topic, name: str, selector: str = "", *, client_id: str | None = None) -> SubscriptionBrowser:
+        """To look at what a durable subscription has collected; it belongs to the connection's client identifier, or to another one of its user."""
+        return SubscriptionBrowser(self, self._driver, self._browsable(browsed(topic, selector, name, client_id)))
+
+    def _browsable(self, what: Subscription) -> Subscription:
         with self._driver.lock:
             self._driver.ready()
-            self.machine.check_browsable(queue, selector)
-        return QueueBrowser(self, self._driver, queue, selector)
+            self.machine.check_browsable(what)
+        return what
 
     def create_temporary_queue(self) -> TemporaryQueue:
         """A queue that this connection alone consumes from and that ends with it: for replies."""

@@ -1,4 +1,4 @@
-"""Who looks at a queue without consuming, and whose turn it is to do so (browsing.py does it)."""
+"""Who looks at a queue or a durable subscription without consuming, and whose turn it is to do so (browsing.py does it)."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Browsers: copies of what a queue holds, without consuming anything (JMS QueueBrowser).
+"""Browsers: copies of what a queue or a durable subscription holds, without consuming anything (JMS QueueBrowser).
 
-A browser walks through its queue page by page. It goes on when its last page has left and its peer's socket has room, so that it holds one page at the
+A browser walks through it page by page. It goes on when its last page has left and its peer's socket has room, so that it holds one page at the
 most; it moves no cursor, and the ledger does not know it. What one flush hands to all browsers together is a page's worth of rows, and one of them reads
 at a time: a look at two million messages takes its minute beside the traffic and not before it.
 """
@@ -23,11 +23,14 @@ from .properties import Properties, takes
 from .reads import PageWanted
 from .refusal import Refusal
 from .shard import Shard
+from .subscription import Subscription
 from .temporary import is_own
 from .walk import Walk, may_come_again
 
 NOTHING_THERE = (Refusal.TOO_MANY_DESTINATIONS, Refusal.TOO_MANY_TEMPORARIES, Refusal.ACCESS_DENIED)
 """Why a queue cannot be made; to look at one that is not there needs none."""
+
+OF_SUBSCRIPTIONS = (Refusal.NO_SUCH_SUBSCRIPTION, Refusal.SUBSCRIPTION_OF_ANOTHER)
 
 CHOICE = 64
 """Rows that are read beyond a browser's credit: with one of credit it shall not read each page as often as it has rows."""
@@ -42,11 +45,12 @@ def browse(shard: Shard, command: Browse) -> None:
     follow(shard, command)
     refusal = _why_not(shard, peer, command)
     if refusal is not None:
-        shard.batch.outputs.append(Refused(command.peer, command.token, refusal, command.address, command.link))
+        detail = command.name if refusal in OF_SUBSCRIPTIONS else command.address
+        shard.batch.outputs.append(Refused(command.peer, command.token, refusal, detail, command.link))
         return
-    destination = shard.destinations.get(command.address)
-    walk = Walk(destination.subscriptions[0].order if destination is not None else ())
-    browser = Browser(command.link, peer, walk, command.wanted, command.credit)
+    cursors = _cursors(shard, peer, command)
+    shard.effort += len(cursors) // 4
+    browser = Browser(command.link, peer, Walk(cursors), command.wanted, command.credit)
     shard.browsing.browsers[command.link] = peer.browsers[command.link] = browser
     shard.browsing.queue(browser)
     if command.token is not None:
@@ -59,14 +63,37 @@ def _why_not(shard: Shard, peer: Peer, command: Browse) -> Refusal | None:
         return Refusal.LINK_IN_USE
     if len(browsers) >= limits.browsers_max or len(peer.browsers) >= limits.peer_browsers_max:
         return Refusal.TOO_MANY_BROWSERS
-    if is_topic(command.address):
+    on_topic = is_topic(command.address)
+    if on_topic and not command.name:
         return Refusal.NOT_SUPPORTED
     if is_temporary(command.address) and not is_own(peer, command.address):
         return Refusal.NOT_THE_OWNER
     if shard.access is not None and not is_allowed(shard, command.peer, BROWSE, command.address):
         return Refusal.ACCESS_DENIED
+    if on_topic:
+        return _why_not_there(peer, command, _named(shard, peer, command))
     refusal = None if command.address in shard.destinations else why_not_create(shard, command.peer, command.address)
     return None if refusal in NOTHING_THERE else refusal
+
+
+def _named(shard: Shard, peer: Peer, command: Browse) -> Subscription | None:
+    return shard.named.get((peer.client_id if command.client_id is None else command.client_id, command.name))
+
+
+def _why_not_there(peer: Peer, command: Browse, subscription: Subscription | None) -> Refusal | None:
+    if subscription is None or not subscription.durable or subscription.destination.address != command.address:
+        return Refusal.NO_SUCH_SUBSCRIPTION
+    return Refusal.SUBSCRIPTION_OF_ANOTHER if subscription.account != peer.account else None
+
+
+def _cursors(shard: Shard, peer: Peer, command: Browse) -> list[Cursor]:
+    """Of what is looked at, in the order of looking; a pattern's subscription has some for each of its topics."""
+    if is_topic(command.address):
+        subscription = _named(shard, peer, command)
+        assert subscription is not None
+        return sorted([cursor for part in subscription.parts() for cursor in part.order], key=lambda cursor: (-cursor.priority, cursor.index))
+    destination = shard.destinations.get(command.address)
+    return destination.subscriptions[0].order if destination is not None else []
 
 
 def close(shard: Shard, browser: Browser) -> None:
@@ -212,10 +239,11 @@ def _take_page(browser: Browser, page: PageLoaded) -> list[Message]:
 
 def _hand_out(shard: Shard, browser: Browser, messages: list[Message]) -> None:
     """Copies of those that the browser wants; what it was refused costs it nothing but the look."""
-    now, wanted = shard.now, browser.wanted
+    now, cursor = shard.now, browser.walk.lanes[0][0]
     copies = [message for message in messages if not 0 < message.header.expiration <= now]
-    if wanted:
-        copies = [message for message in copies if takes(wanted, Properties(shard, message))]
+    for wanted in (cursor.subscription.wanted, browser.wanted):  # what its subscription left out a moment ago may be in its pages still
+        if wanted:
+            copies = [message for message in copies if takes(wanted, Properties(shard, message))]
     if browser.credit is not None:
         if len(copies) > browser.credit:
             browser.walk.at = copies[browser.credit].position  # from there it goes on

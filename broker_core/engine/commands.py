@@ -145,7 +145,8 @@ class Attach:
 
 @dataclass(slots=True)
 class Browse:
-    """Show copies of what a queue holds now, consuming nothing; Browsed says that these were all. A Detach closes it."""
+    """Show copies of what a queue, or a durable subscription of a topic, holds now, consuming nothing; Browsed says that these were all. A Detach closes
+    it."""
 
     peer: int
     link: int
@@ -154,6 +155,10 @@ class Browse:
     wanted: Filter = EVERYTHING
     credit: int | None = None
     """Copies allowed now, more with Grant; None: as many as the socket takes."""
+    name: str = ""
+    """Of the subscription. A queue has none."""
+    client_id: str | None = None
+    """Whose it is; empty: nobody's in particular. None: the peer's."""
 
 
 @dataclass(slots=True)

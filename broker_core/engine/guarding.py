@@ -22,6 +22,10 @@ def set_access(shard: Shard, command: SetAccess) -> None:
             close(shard, link)
             shard.batch.outputs.append(Detached(link.peer.number, link.number, Refusal.ACCESS_DENIED, f"{CONSUME} {address}"))
     for browser in list(shard.browsing.browsers.values()):
-        if browser.walk.lanes and not is_allowed(shard, browser.peer.number, BROWSE, address := browser.walk.lanes[0][0].lane.destination.address):
+        if not browser.walk.lanes:
+            continue
+        subscription = browser.walk.lanes[0][0].subscription
+        address = (subscription.wildcard or subscription).destination.address
+        if not is_allowed(shard, browser.peer.number, BROWSE, address):
             browsing.close(shard, browser)
             shard.batch.outputs.append(Detached(browser.peer.number, browser.link, Refusal.ACCESS_DENIED, f"{BROWSE} {address}"))

@@ -2,7 +2,8 @@
 in memory. For browsers, and for operators who ask.
 
 A walk sees what was there when it began and is still there when it comes by: highest priority first, each lane in order. Stored messages are read from
-the store, whatever memory knows of them: there each of them has its row, in order. Volatile ones are in memory below `loaded`, and spilled above.
+the store, whatever memory knows of them: there each of them has its row, in order. Volatile ones are in memory below `loaded`, and above it a topic's
+lane keeps them, or they are spilled.
 """
 
 from __future__ import annotations
@@ -38,8 +39,10 @@ class Walk:
         return None
 
     def interval(self, rows: int) -> tuple[int, int]:
-        """First and last position of the rows to read next: up to a gap in which a whole page would be settled."""
+        """First and last position of the rows to read next: up to a gap in which a whole page would be settled, or to what its lane keeps."""
         cursor, tail = self.lanes[0]
+        if cursor.lane.kept and self.at < cursor.lane.kept_first:
+            tail = min(tail, cursor.lane.kept_first)
         last = self.at
         for low, high in cursor.progress.unsettled(self.at, tail - 1):
             if low - last > rows:
@@ -52,12 +55,12 @@ class Walk:
     def is_in_memory(self) -> bool:
         """Whether what comes next has no row that could be read."""
         cursor = self.lanes[0][0]
-        return not cursor.stored and self.at < cursor.loaded
+        return not cursor.stored and (self.at < cursor.loaded or cursor.lane.keeps(self.at))
 
     def from_memory(self, rows: int, octets: int) -> list[Message]:
         """What comes next from memory, one message at least if there is any, and on past it."""
         cursor, tail = self.lanes[0]
-        upto = min(tail, cursor.loaded)
+        upto = min(tail, cursor.loaded if self.at < cursor.loaded else cursor.lane.kept_end)
         found = _in_memory(cursor, self.at, upto, rows)
         for number, message in enumerate(found):
             octets -= message.weight
@@ -78,9 +81,19 @@ def _in_memory(cursor: Cursor, first: int, upto: int, rows: int) -> list[Message
     found = [message for message in ready if message.position < upto]
     for place in (cursor.returned, cursor.missing, cursor.delayed, cursor.aside, cursor.reserved):
         found += [message for position, message in place.items() if first <= position < upto]
+    of = cursor.lane.destination.number
     for link in cursor.subscription.links.values():
-        found += [m for m in link.unsettled.values() if m.header.lane == cursor.index and first <= m.position < upto]
+        found += [m for m in link.unsettled.values() if first <= m.position < upto and m.header.lane == cursor.index and m.destination == of]
+    if first >= cursor.loaded:
+        found += _kept(cursor, first, upto, rows)
     return nsmallest(rows, found, key=_position)
+
+
+def _kept(cursor: Cursor, first: int, upto: int, rows: int) -> Iterable[Message]:
+    """What a topic's lane keeps for it, whom it has not been given to yet."""
+    kept, is_settled = cursor.lane.kept, cursor.progress.is_settled
+    waiting = (kept[at] for at in range(first, upto) if at in kept and at not in cursor.gone and not is_settled(at))
+    return islice(waiting, rows)
 
 
 def _slice(cursor: Cursor, first: int, rows: int) -> Iterable[Message]:

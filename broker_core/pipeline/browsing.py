@@ -1,5 +1,5 @@
-"""What waits in a queue, the dead message queue included, as rows: seen by a browser of the client's, which consumes nothing. What can be said as a
-selector is asked of the broker, so that only those messages travel."""
+"""What waits in a queue, the dead message queue included, or in a durable subscription, as rows: seen by a browser of the client's, which consumes nothing.
+What can be said as a selector is asked of the broker, so that only those messages travel."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from pyspark.sql.datasource import (
 )  # fmt: skip
 from pyspark.sql.types import BinaryType, BooleanType, ByteType, MapType, StringType, StructField, StructType, TimestampType
 
-from broker_core.client import ConnectionFactory, DeliveryMode, Message, Queue
+from broker_core.client import ConnectionFactory, DeliveryMode, Message, Queue, QueueBrowser, Session, SubscriptionBrowser, Topic
 
 from .columns import Frame
 
@@ -50,14 +50,19 @@ _HEADERS = {"message_id": "JMSMessageID", "correlation_id": "JMSCorrelationID", 
 
 @dataclass(slots=True, frozen=True)
 class Looking:
-    """At which queue, and for what."""
+    """At what, and for what."""
 
     address_list: str
     username: str
     password: str
-    queue: str
+    name: str
+    """Of the queue, or of the topic."""
     selector: str
     """Empty: everything."""
+    subscription: str = ""
+    """A durable one of the topic. Empty: a queue is looked at."""
+    client_id: str = ""
+    """Whose subscription it is. Empty: one that is shared, and of no client."""
 
 
 def selector_of(condition: Filter) -> str:
@@ -86,7 +91,7 @@ def _literal(value: str | int) -> str:
 
 
 class BrowseReader(DataSourceReader):
-    """One look, by one task: a queue's order is one."""
+    """One look, by one task: there is one order."""
 
     def __init__(self, looking: Looking) -> None:
         self._looking = looking
@@ -107,9 +112,15 @@ class BrowseReader(DataSourceReader):
         factory = ConnectionFactory(address_list=looking.address_list, username=looking.username, password=looking.password)
         with closing(factory.create_connection()) as connection, connection.create_session() as session:
             connection.start()
-            shown = iter(session.create_browser(Queue(looking.queue), looking.selector))
+            shown = iter(_browser(session, looking))
             while rows := [row_of(message) for message in islice(shown, ROWS)]:
                 yield frame.of_rows(rows)
+
+
+def _browser(session: Session, looking: Looking) -> QueueBrowser | SubscriptionBrowser:
+    if looking.subscription:
+        return session.create_durable_browser(Topic(looking.name), looking.subscription, looking.selector, client_id=looking.client_id)
+    return session.create_browser(Queue(looking.name), looking.selector)
 
 
 def row_of(message: Message) -> tuple[object, ...]:

@@ -8,8 +8,8 @@ other, inclusive). Conditions on number and kind are made use of before anything
 
     session.read.format("surety").option("broker", "stomp://localhost:61613").option("browse", "queue/orders").option("selector", "region = 'north'").load()
 
-Options: `browse` (queue/NAME, the dead message queue is queue/mq.sys.dmq), `selector`, `broker`, `username`, `password`. Conditions on message_id,
-correlation_id, type and priority go to the broker, too.
+Options: `browse` (queue/NAME, the dead message queue is queue/mq.sys.dmq; or topic/NAME with `subscription`, the name of a durable one, and `client`, whose
+it is), `selector`, `broker`, `username`, `password`. Conditions on message_id, correlation_id, type and priority go to the broker, too.
 
     frame.write.format("surety").mode("append").option("broker", "stomp://localhost:61613").option("destination", "queue/orders").save()
 
@@ -35,6 +35,7 @@ from pyspark.sql.datasource import (
 from pyspark.sql.types import StructType
 
 from broker_core.engine.address import is_reserved, is_temporary, is_valid
+from broker_core.engine.pattern import has_wildcards, problem
 
 from . import archiving, schema, sink, tables
 from .browsing import BROWSED, BrowseReader, Looking
@@ -119,7 +120,7 @@ class Surety(DataSource):
         return schema.TABLES[self.wanted().table]
 
     def reader(self, schema: StructType) -> DataSourceReader:
-        return BrowseReader(self.looking()) if "browse" in self.options else TableReader(self.wanted())
+        return BrowseReader(self.browsed()) if "browse" in self.options else TableReader(self.wanted())
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
         if overwrite:
@@ -146,8 +147,22 @@ class Surety(DataSource):
             raise InvalidOption(f"option failOnDataLoss is {loses!r}, neither true nor false")
         return Streamed(self.looking("stream"), rows, loses == "true")
 
-    def looking(self, option: str = "browse") -> Looking:
+    def browsed(self) -> Looking:
         """Raises InvalidOption."""
+        given, name = self.options["browse"].removeprefix("/"), self.options.get("subscription", "")
+        if not given.startswith("topic/"):
+            if name:
+                raise InvalidOption(f"option subscription is {name!r}, and option browse names no topic: a queue has no subscriptions")
+            return self.looking("browse")
+        if not name:
+            raise InvalidOption("option subscription is missing: a topic's messages are those of its durable subscriptions, name one")
+        topic = given.removeprefix("topic/")
+        if not (is_valid(given) or (has_wildcards(given) and not problem(given))):
+            raise InvalidOption(f"option browse is {self.options['browse']!r}, neither queue/NAME nor topic/NAME")
+        return Looking(*self.broker(), topic, self.options.get("selector", ""), name, self.options.get("client", ""))
+
+    def looking(self, option: str) -> Looking:
+        """At a queue. Raises InvalidOption."""
         given = self.options[option].removeprefix("/")
         name = given.removeprefix("queue/")
         if given.startswith("topic/") or not is_valid(f"queue/{name}"):

@@ -170,7 +170,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._committed = committed & {message.jms_message_id for message in self._shown(committed, start["sent"])} if committed else set()
         self._connection = self._factory().create_connection()
         self._session = self._connection.create_session(acknowledge_mode=AcknowledgeMode.CLIENT)
-        self._consumer = self._session.create_consumer(Queue(looking.queue), looking.selector)
+        self._consumer = self._session.create_consumer(Queue(looking.name), looking.selector)
         self._connection.start()
 
     def _take(self, most: int) -> dict[str, Message]:
@@ -198,7 +198,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         chosen = f"(JMSTimestamp <= {sent} OR JMSTimestamp IS NULL)" + (f" AND ({looking.selector})" if looking.selector else "")
         with closing(self._factory().create_connection()) as connection, connection.create_session() as session:
             connection.start()
-            for message in session.create_browser(Queue(looking.queue), chosen):
+            for message in session.create_browser(Queue(looking.name), chosen):
                 if message.jms_message_id in left:
                     left.remove(message.jms_message_id)
                     yield message

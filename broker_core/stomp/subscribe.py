@@ -49,6 +49,8 @@ class Subscribe:
     """Of the consumer."""
     browses: bool = False
     """It looks, and consumes nothing."""
+    client_id: str | None = None
+    """Whose subscription it looks at. None: that of the connection's client."""
     threshold: int = NO_THRESHOLD
     """Percent of `credit` (Attach.threshold)."""
 
@@ -68,8 +70,6 @@ def subscribing(headers: dict[str, str], limits: Limits, client_id: str, tempora
     address = _pattern(destination) if has_wildcards(destination) else temporaries.address_of(destination)
     on_topic = is_topic(address)
     browses = flag(headers, "browser")
-    if browses and on_topic:
-        raise Malformed("header browser of SUBSCRIBE is for queues: a topic keeps no messages to look at")
     if not on_topic:
         for name in DURABLE_NAMES:
             if name in headers:
@@ -88,7 +88,8 @@ def subscribing(headers: dict[str, str], limits: Limits, client_id: str, tempora
     priority, threshold = _consumer_priority(headers), _threshold(headers)
     wanted = _filter(headers, client_id)
     if browses:
-        return Subscribe(address, destination, acknowledge, credit, wanted=wanted, browses=True)
+        name = _browsed(headers) if on_topic else ""
+        return Subscribe(address, destination, acknowledge, credit, name, wanted=wanted, browses=True, client_id=headers.get("client-id"))
     if not on_topic:
         return Subscribe(address, destination, acknowledge, credit, wanted=wanted, exclusive=exclusive, priority=priority, threshold=threshold)
     name, durable = subscription_name(headers)
@@ -98,6 +99,17 @@ def subscribing(headers: dict[str, str], limits: Limits, client_id: str, tempora
     if name and not durable and not shared:
         raise Malformed(f"header subscription-name of SUBSCRIBE is for shared subscriptions; a durable one is named by {DURABLE_NAMES[0]}")
     return Subscribe(address, destination, acknowledge, credit, name, durable, shared, wanted, exclusive, priority, threshold=threshold)
+
+
+def _browsed(headers: dict[str, str]) -> str:
+    """The name of the durable subscription of a topic that is to be looked at."""
+    name, durable = subscription_name(headers)
+    if not durable:
+        raise Malformed(
+            f"header browser of SUBSCRIBE is for queues, and for durable subscriptions of topics, which header {DURABLE_NAMES[0]} names: "
+            "a topic itself keeps no messages to look at"
+        )
+    return name
 
 
 def _pattern(destination: str) -> str:

@@ -83,7 +83,7 @@ class Subscriptions:
         if link.durable_name:
             self._by_durable_name.setdefault(link.durable_name, {})[key] = None
         if wanted.browses:
-            return Browse(self._peer, wire, wanted.address, token, wanted.wanted)
+            return Browse(self._peer, wire, wanted.address, token, wanted.wanted, name=wanted.name, client_id=wanted.client_id)
         return Attach(
             self._peer, wire, wanted.address, token, wanted.credit, replenish=True, presettled=wanted.acknowledge is Acknowledge.AUTO,
             name=wanted.name, durable=wanted.durable, shared=wanted.shared, wanted=wanted.wanted,

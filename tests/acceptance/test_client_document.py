@@ -25,4 +25,4 @@ def test_the_example_works(service: Service, title: str) -> None:
 
 
 def test_every_section_that_shows_something_is_found() -> None:
-    assert len(EXAMPLES) == TEXT.count("```python") == 14
+    assert len(EXAMPLES) == TEXT.count("```python") == 15

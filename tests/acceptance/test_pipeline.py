@@ -16,7 +16,7 @@ from tests.acceptance.operators import ask
 from tests.acceptance.python_client import factory
 from tests.pipeline.conftest import spark  # noqa: F401
 from tests.support.service import Service
-from broker_core.client import Queue
+from broker_core.client import Queue, Topic
 
 COUNT = 60
 
@@ -46,6 +46,13 @@ def test_rows_are_sent_once_however_often_and_what_happened_is_in_the_lake(spark
     shown = spark.read.format("surety").options(broker=address, browse="queue/spark.sent", selector="part = '1'").load()
     assert shown.where("priority >= 4 AND text LIKE 'message 1%'").count() == len([n for n in range(COUNT) if n % 3 == 1 and str(n).startswith("1")])
     assert shown.where("priority > 4").count() == 0
+    with factory(service).create_connection() as connection, connection.create_session() as session:
+        session.create_shared_durable_consumer(Topic("spark.topic"), "spark").close()
+        for text in ("a", "b"):
+            session.create_producer(Topic("spark.topic")).send(text, priority=7 if text == "b" else 4)
+    collected = spark.read.format("surety").options(broker=address, browse="topic/spark.topic", subscription="spark").load()
+    assert [row.text for row in collected.collect()] == ["b", "a"]
+    assert [row.text for row in collected.where("priority < 5").collect()] == ["a"]
     found = received(service, "spark.sent")
     assert sorted(found) == sorted((f"message {number}", str(number % 3)) for number in range(COUNT))
 

@@ -13,7 +13,9 @@ from broker_core.client import aio
 from tests.client.listening import SECONDS, ListeningBroker
 
 OF_FACES = tuple(
-    getattr(room, name) for room in (client, aio) for name in ("Connection", "Session", "MessageConsumer", "MessageProducer", "QueueBrowser")
+    getattr(room, name)
+    for room in (client, aio)
+    for name in ("Connection", "Session", "MessageConsumer", "MessageProducer", "QueueBrowser", "SubscriptionBrowser")
 )
 LISTENERS = ("message_listener", "exception_listener")
 

@@ -24,6 +24,7 @@ from tests.client.faces import QUIET, Face, Threads, becomes, doing, ends, is_wa
 from tests.client.listening import SECONDS, ListeningBroker
 
 A = Queue("a")
+T = Topic("t")
 NON_PERSISTENT = DeliveryMode.NON_PERSISTENT
 
 
@@ -180,6 +181,7 @@ async def test_a_commit_says_all_of_it_and_waits(connection: Any, broker: Listen
 async def test_browsing_shows_all_and_ends(connection: Any, broker: ListeningBroker) -> None:
     session = await connection.create_session()
     browser = await session.create_browser(A)
+    assert browser.queue == A
 
     async def look() -> list[str]:
         return [message.body async for message in browser]
@@ -193,6 +195,13 @@ async def test_browsing_shows_all_and_ends(connection: Any, broker: ListeningBro
     await browser.close()
     with pytest.raises(IllegalStateException, match="create another one"):
         await look()
+    browser = await session.create_durable_browser(T, "d", client_id="two")
+    assert (browser.topic, browser.name, browser.message_selector) == (T, "d", "")
+    looking = doing(look())
+    asked = await told(broker, "SUBSCRIBE")
+    assert (asked.headers["durable-subscription-name"], asked.headers["client-id"]) == ("d", "two")
+    broker.says(b"MESSAGE\nsubscription:%b\nmessage-id:e\nbrowser:end\ncontent-length:0\n\n\0" % asked.headers["id"].encode())
+    assert await ends(looking) == []
 
 
 async def test_a_temporary_queue_is_called_by_its_full_name_and_deleted_when_nobody_consumes(connection: Any, broker: ListeningBroker) -> None:

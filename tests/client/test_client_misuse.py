@@ -253,6 +253,7 @@ ASKED: list[tuple[type[JMSException], str, str, Mistake]] = [
     (DESTINATION, "use Queue", "producer to a str", lambda s: s.session.create_producer("a")),
     (DESTINATION, "use Queue", "browser of a str", lambda s: s.session.create_browser("a")),
     (DESTINATION, "topics keep no messages", "browser of a topic", lambda s: s.session.create_browser(T)),
+    (DESTINATION, "use create_browser", "durable browser of a queue", lambda s: s.session.create_durable_browser(A, "d")),
     (DESTINATION, "send to one topic", "producer to a pattern", lambda s: s.session.create_producer(Topic("a.*"))),
     (DESTINATION, "use create_consumer", "durable of a queue", lambda s: s.session.create_durable_consumer(A, "d")),
     (DESTINATION, "use create_consumer", "shared of a queue", lambda s: s.session.create_shared_consumer(A, "d")),

@@ -16,6 +16,7 @@ from broker_core.client import (
     TextMessage,
     Topic,
 )
+from broker_core.client.faces.session import browsed
 from broker_core.client.machine import BrowserMachine, ProducerMachine, SessionMachine, Subscription
 from broker_core.client.settings import PROFILES, Profile
 from tests.client.broker import INSTANT, Broker
@@ -105,7 +106,7 @@ def test_topics_are_the_same_and_never_durable() -> None:
 
 # -- browsers -------------------------------------------------------------------------------------------------------------------------
 def browser(broker: Broker, session: SessionMachine | None = None, selector: str = "") -> BrowserMachine:
-    made = BrowserMachine(session or broker.session(), Queue("a"), selector)
+    made = BrowserMachine(session or broker.session(), browsed(Queue("a"), selector))
     (broker.subscribed,) = broker.hears()
     broker.confirms(broker.subscribed)
     return made
@@ -176,6 +177,32 @@ def test_a_look_that_is_not_taken_further_stops_the_reading_at_its_prefetch() ->
 def test_only_queues_are_browsed_and_selectors_are_checked() -> None:
     session = Broker().session()
     with pytest.raises(InvalidDestinationException, match="topics keep no messages"):
-        BrowserMachine(session, Topic("a"), "")  # type: ignore[arg-type]
+        BrowserMachine(session, browsed(Topic("a"), ""))
     with pytest.raises(InvalidSelectorException):
-        BrowserMachine(session, Queue("a"), "x =")
+        BrowserMachine(session, browsed(Queue("a"), "x ="))
+
+
+def test_a_durable_subscription_is_browsed_though_it_has_a_consumer_and_is_still_to_be_ended() -> None:
+    broker = Broker(client_id="one")
+    session = broker.session()
+    consumer = broker.consumer(session, Topic("t"), name="d", durable=True)
+    looking = BrowserMachine(session, browsed(Topic("t"), "", "d"))
+    (asked,) = broker.hears()
+    broker.confirms(asked)
+    assert {name: asked.headers[name] for name in ("destination", "browser", "durable-subscription-name")} == {
+        "destination": "/topic/t", "browser": "true", "durable-subscription-name": "d",
+    }  # fmt: skip
+    assert "client-id" not in asked.headers
+    with pytest.raises(IllegalStateException, match="has a consumer"):
+        session.unsubscribe("d")
+    session.close_consumer(consumer)
+    broker.confirms()
+    session.unsubscribe("d")
+    looking.close()
+
+
+def test_the_subscription_of_another_client_is_named_with_that_client() -> None:
+    broker = Broker()
+    BrowserMachine(broker.session(), browsed(Topic("t"), "", "d", "two"))
+    (asked,) = broker.hears()
+    assert asked.headers["client-id"] == "two"

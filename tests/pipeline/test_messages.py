@@ -100,3 +100,21 @@ def test_offsets_name_neighbours_by_their_ends() -> None:
 def test_a_stream_that_cannot_be_read_is_refused(options: dict[str, str], sentence: str) -> None:
     with pytest.raises(InvalidOption, match=sentence):
         Surety(options).streamReader(BROWSED)
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        ({"browse": "topic/a"}, "option subscription is missing"),
+        ({"browse": "queue/a", "subscription": "s"}, "a queue has no subscriptions"),
+        ({"browse": "topic/", "subscription": "s"}, "neither queue/NAME nor topic/NAME"),
+    ],
+)
+def test_what_cannot_be_looked_at_is_refused(options: dict[str, str], sentence: str) -> None:
+    with pytest.raises(InvalidOption, match=sentence):
+        Surety(options).reader(BROWSED)
+
+
+def test_a_subscription_is_looked_at_by_its_topic_its_name_and_its_client() -> None:
+    asked = {"browse": "/topic/a.>", "subscription": "s", "client": "two", "selector": "x = 1"}
+    assert Surety(asked).browsed() == Looking("stomp://localhost:61613", "guest", "guest", "a.>", "x = 1", "s", "two")

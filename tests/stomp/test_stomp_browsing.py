@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from broker_core.engine.commands import Browse, Detach, Sync
+from broker_core.engine.commands import Browse, Detach, Sync, Unsubscribe
 from broker_core.engine.effects import Browsed, Delivered
 from broker_core.engine.message import StoredBody
 from broker_core.engine.subscription import EVERYTHING
@@ -28,6 +28,27 @@ def test_a_browser_is_asked_for_by_its_header(cut: Cut) -> None:
 def test_a_browser_may_have_a_selector(cut: Cut) -> None:
     (browse,) = connected(cut).says(BROWSE % b"selector:colour = 'red'\n")
     assert browse.wanted.selector.text == "colour = 'red'"
+
+
+@pytest.mark.parametrize(("headers", "client_id"), [(b"", None), (b"client-id:two\n", "two"), (b"client-id:\n", "")])
+@pytest.mark.parametrize("name", [b"durable-subscription-name", b"activemq.subscriptionName", b"durable-subscriber-name"])
+def test_a_durable_subscription_is_named_and_whose_it_is_may_be_said(name: bytes, headers: bytes, client_id: str | None, cut: Cut) -> None:
+    (browse,) = connected(cut).says(b"SUBSCRIBE\nid:b\ndestination:/topic/a\nbrowser:true\n" + name + b":d\n" + headers + b"\n\0")
+    assert browse == Browse(PEER, LINK, "topic/a", None, EVERYTHING, name="d", client_id=client_id)
+
+
+def test_a_pattern_is_one_subscription(cut: Cut) -> None:
+    (browse,) = connected(cut).says(b"SUBSCRIBE\nid:b\ndestination:/topic/a.>\nbrowser:true\ndurable-subscription-name:d\n\n\0")
+    assert (browse.address, browse.name) == ("topic/a.>", "d")
+
+
+def test_the_end_of_the_subscription_closes_its_consumer_and_not_who_looks(cut: Cut) -> None:
+    client = connected(cut)
+    client.says(b"SUBSCRIBE\nid:b\ndestination:/topic/a\nbrowser:true\ndurable-subscription-name:d\n\n\0")
+    (unsubscribe,) = client.says(b"UNSUBSCRIBE\ndurable-subscription-name:d\nid:c\n\n\0")
+    assert isinstance(unsubscribe, Unsubscribe) and unsubscribe.name == "d"
+    (detach,) = client.says(b"UNSUBSCRIBE\nid:b\n\n\0")
+    assert isinstance(detach, Detach) and detach.link == LINK
 
 
 @pytest.mark.parametrize("version", ["1.0", "1.1", "1.2"])

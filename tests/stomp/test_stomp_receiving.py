@@ -22,7 +22,11 @@ from tests.stomp.conversation import LINK, PEER, Client, Cut, connected, message
         (b"destination:a\n", "SUBSCRIBE needs header id"),
         (b"id:0\ndestination:a\nack:maybe\n", "header ack is 'maybe', none of auto, client, client-individual"),
         (b"id:0\ndestination:a\nno-local:true\n", "header no-local of SUBSCRIBE needs a client: state header client-id in CONNECT"),
-        (b"id:0\ndestination:/topic/a\nbrowser:true\n", "header browser of SUBSCRIBE is for queues: a topic keeps no messages to look at"),
+        (
+            b"id:0\ndestination:/topic/a\nbrowser:true\n",
+            "header browser of SUBSCRIBE is for queues, and for durable subscriptions of topics, which header durable-subscription-name names: "
+            "a topic itself keeps no messages to look at",
+        ),
         (b"id:0\ndestination:a\nbrowser:yes\n", "header browser is 'yes', neither true nor false"),
         (b"id:0\ndestination:a\nexclusive:perhaps\n", "header exclusive is 'perhaps', neither true nor false"),
         (b"id:0\ndestination:a\nconsumer-priority:high\n", "header consumer-priority is 'high', not a whole number from -1000 to 1000"),

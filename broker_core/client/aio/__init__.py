@@ -42,7 +42,7 @@ from broker_core.client.settings import (
 )
 from broker_core.client.xid import BranchState, Xid
 
-from .browser import QueueBrowser
+from .browser import QueueBrowser, SubscriptionBrowser
 from .connection import Connection, ExceptionListener
 from .consumer import MessageConsumer, MessageListener
 from .factory import ConnectionFactory
@@ -56,6 +56,6 @@ __all__ = [
     "Destination", "DupsOkPolicy", "ExceptionListener", "IllegalStateException", "InvalidClientIDException", "InvalidDestinationException",
     "InvalidSelectorException", "JMSException", "JMSSecurityException", "MapMessage", "Message", "MessageConsumer", "MessageFormatException",
     "MessageListener", "MessageNotWriteableException", "MessageProducer", "ObjectMessage", "Opening", "PrefetchPolicy", "Profile", "Queue",
-    "QueueBrowser", "Reliability", "ResourceAllocationException", "Session", "TemporaryQueue", "TemporaryTopic", "TextMessage", "Topic",
-    "TransactionInProgressException", "TransactionRolledBackException", "XAConnection", "XAConnectionFactory", "XASession", "Xid",
+    "QueueBrowser", "Reliability", "ResourceAllocationException", "Session", "SubscriptionBrowser", "TemporaryQueue", "TemporaryTopic", "TextMessage",
+    "Topic", "TransactionInProgressException", "TransactionRolledBackException", "XAConnection", "XAConnectionFactory", "XASession", "Xid",
 ]  # fmt: skip

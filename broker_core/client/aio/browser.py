@@ -1,4 +1,4 @@
-"""Looking at a queue."""
+"""Looking at a queue or a durable subscription."""
 
 from __future__ import annotations
 
@@ -7,10 +7,9 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
 from broker_core.client.clock import time_of_day
-from broker_core.client.destinations import Queue
-from broker_core.client.faces import BrowserFace
+from broker_core.client.faces import BrowserFace, QueueBrowserFace, SubscriptionBrowserFace
 from broker_core.client.faces.browser import late
-from broker_core.client.machine import BrowserMachine
+from broker_core.client.machine import BrowserMachine, Subscription
 from broker_core.client.messages import Message
 
 from .driver import Driver
@@ -19,11 +18,11 @@ if TYPE_CHECKING:
     from .session import Session
 
 
-class QueueBrowser(BrowserFace):
-    """Made by Session.create_browser. Each `async for` is a new look at what the queue holds, and consumes nothing."""
+class Browser(BrowserFace):
+    """Each `async for` is a new look, and consumes nothing."""
 
-    def __init__(self, session: Session, driver: Driver, queue: Queue, selector: str) -> None:
-        super().__init__(queue, selector)
+    def __init__(self, session: Session, driver: Driver, what: Subscription) -> None:
+        super().__init__(what)
         self._session = session
         self._driver = driver
         self._looks: dict[BrowserMachine, None] = {}
@@ -34,7 +33,7 @@ class QueueBrowser(BrowserFace):
         taken further, the connection reads at most its prefetch for it, and then nothing at all: close() ends it."""
         self._check_open()
         await self._driver.ready()
-        look = BrowserMachine(self._session.machine, self._queue, self._selector)
+        look = BrowserMachine(self._session.machine, self._what)
         self._looks[look] = None
         try:
             await self._driver.wait(look.opened)
@@ -78,3 +77,11 @@ class QueueBrowser(BrowserFace):
 
     async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         await self.close()
+
+
+class QueueBrowser(QueueBrowserFace, Browser):
+    """Made by Session.create_browser: what the queue holds."""
+
+
+class SubscriptionBrowser(SubscriptionBrowserFace, Browser):
+    """Made by Session.create_durable_browser: what the subscription has collected."""

@@ -12,11 +12,11 @@ from broker_core.client.clock import milliseconds, time_of_day
 from broker_core.client.destinations import Destination, Queue, TemporaryQueue, TemporaryTopic, Topic
 from broker_core.client.exceptions import ACK_TIMEOUT, IllegalStateException, JMSException
 from broker_core.client.faces import SessionFace
-from broker_core.client.faces.session import listener_cannot, unconfirmed
+from broker_core.client.faces.session import browsed, listener_cannot, unconfirmed
 from broker_core.client.machine import Confirmation, ConsumerMachine, SessionMachine, Subscription
 from broker_core.client.messages import Message
 
-from .browser import QueueBrowser
+from .browser import QueueBrowser, SubscriptionBrowser
 from .consumer import MessageConsumer
 from .driver import Driver
 from .opening import Opening
@@ -49,8 +49,15 @@ class Session(SessionFace[MessageConsumer, Opening[MessageConsumer], Coroutine[A
 
     def create_browser(self, queue: Queue, selector: str = "") -> QueueBrowser:
         """To look at what the queue holds."""
-        self.machine.check_browsable(queue, selector)
-        return QueueBrowser(self, self._driver, queue, selector)
+        return QueueBrowser(self, self._driver, self._browsable(browsed(queue, selector)))
+
+    def create_durable_browser(self, topic: Topic, name: str, selector: str = "", *, client_id: str | None = None) -> SubscriptionBrowser:
+        """To look at what a durable subscription has collected; it belongs to the connection's client identifier, or to another one of its user."""
+        return SubscriptionBrowser(self, self._driver, self._browsable(browsed(topic, selector, name, client_id)))
+
+    def _browsable(self, what: Subscription) -> Subscription:
+        self.machine.check_browsable(what)
+        return what
 
     async def create_temporary_queue(self) -> TemporaryQueue:
         """A queue that this connection alone consumes from and that ends with it: for replies."""

@@ -4,11 +4,13 @@ A face is generic over what its calls give back: the threads' face the value its
 documented, once; the colours add how one waits.
 """
 
-from .browser import BrowserFace
+from .browser import BrowserFace, QueueBrowserFace, SubscriptionBrowserFace
 from .connection import ConnectionFace
 from .consumer import ConsumerFace
 from .producer import ProducerFace
 from .session import SessionFace
 from .xa import XASessionFace
 
-__all__ = ["BrowserFace", "ConnectionFace", "ConsumerFace", "ProducerFace", "SessionFace", "XASessionFace"]
+__all__ = [
+    "BrowserFace", "ConnectionFace", "ConsumerFace", "ProducerFace", "QueueBrowserFace", "SessionFace", "SubscriptionBrowserFace", "XASessionFace",
+]  # fmt: skip

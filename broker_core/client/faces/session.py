@@ -151,6 +151,13 @@ class SessionFace(Generic[F, C, R]):
         return None
 
 
+def browsed(destination: Queue | Topic, selector: str, name: str | None = None, client_id: str | None = None) -> Subscription:
+    """What a browser looks at: a queue, or the durable subscription of this name."""
+    return Subscription(
+        destination=destination, selector=selector, name=name or "", durable=name is not None, browses=True, client_id=client_id
+    )  # fmt: skip
+
+
 def listener_cannot(what: str, other: str) -> IllegalStateException:
     """JMS 8.7: a listener that waits for its own end would wait for ever."""
     return IllegalStateException(f"a message listener cannot {what}: let another {other} do it")

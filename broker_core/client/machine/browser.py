@@ -1,10 +1,9 @@
-"""A browser: copies of what a queue holds, and where they end."""
+"""A browser: copies of what a queue or a durable subscription holds, and where they end."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from broker_core.client.destinations import Queue
 from broker_core.client.exceptions import JMSException
 from broker_core.client.messages import Message
 
@@ -18,13 +17,13 @@ END = b"\nbrowser:end"
 
 
 class BrowserMachine:
-    """One look at the queue."""
+    """One look."""
 
-    def __init__(self, session: SessionMachine, queue: Queue, selector: str) -> None:
-        session.check_browsable(queue, selector)
+    def __init__(self, session: SessionMachine, what: Subscription) -> None:
+        session.check_browsable(what)
         self._session = session
         self._consumer: ConsumerMachine
-        self._consumer, self.opened = session.create_consumer(Subscription(destination=queue, selector=selector, browses=True))
+        self._consumer, self.opened = session.create_consumer(what)
         """Settled when the broker has begun."""
         self.is_through = False
 
@@ -34,7 +33,7 @@ class BrowserMachine:
         if not consumer.buffer:
             self._session.check()
             if consumer.is_cut_off:
-                raise JMSException("the connection was lost while the queue was being browsed: browse it again")
+                raise JMSException("the connection was lost during the look: browse it again")
             return None
         if END in consumer.buffer[0].section:
             self.is_through = True

@@ -35,6 +35,8 @@ class Subscription:
     priority: int = 0
     browses: bool = False
     """It looks, and consumes nothing."""
+    client_id: str | None = None
+    """Whose subscription it looks at. None: that of the connection's."""
 
     @property
     def on_topic(self) -> bool:
@@ -57,6 +59,8 @@ class Subscription:
             lines += f"\nconsumer-priority:{self.priority}"
         if self.browses:
             lines += "\nbrowser:true"
+        if self.client_id is not None:
+            lines += header_line("client-id", self.client_id)
         return lines
 
 

@@ -80,14 +80,18 @@ class SessionMachine:
     def check_listening(self) -> None:
         """Raise if its consumers can have no listeners."""
 
-    def check_browsable(self, queue: Queue, selector: str) -> None:
+    def check_browsable(self, what: Subscription) -> None:
         """Raise if it cannot be looked at."""
         self.check()
-        if isinstance(queue, Topic):
-            raise InvalidDestinationException(f"{queue} is no queue: topics keep no messages to look at")
-        _check_destination(Subscription(destination=queue))
-        _check_selector(selector)
-        self.connection.temporaries.check_own(queue)
+        if what.on_topic and not what.durable:
+            raise InvalidDestinationException(f"{what.destination} is no queue: topics keep no messages to look at, but for durable subscriptions")
+        if isinstance(what.destination, Queue) and what.durable:
+            raise InvalidDestinationException(f"{what.destination} has no subscriptions, which are for topics: use create_browser")
+        _check_destination(what)
+        if what.durable:
+            _check_subscription_name(what.name)
+        _check_selector(what.selector)
+        self.connection.temporaries.check_own(what.destination)
 
     def _check_subscription(self, what: Subscription) -> None:
         _check_destination(what)
@@ -99,7 +103,7 @@ class SessionMachine:
             raise JMSException(f"the consumer's priority is {what.priority!r}: it must be a whole number from -{PRIORITY_MAX} to {PRIORITY_MAX}")
         if what.no_local and not self.connection.client_id:
             raise IllegalStateException("no_local needs a client identifier: set connection.client_id, or configured_client_id of the factory")
-        if not what.durable or what.shared:
+        if not what.durable or what.shared or what.browses:
             return
         if not self.connection.client_id:
             raise IllegalStateException(
@@ -111,7 +115,7 @@ class SessionMachine:
 
     def _active(self, name: str) -> ConsumerMachine | None:
         """This connection's consumer of the durable subscription."""
-        return next((each for each in self.connection.consumers() if each.what.durable and each.what.name == name), None)
+        return next((each for each in self.connection.consumers() if each.what.durable and each.what.name == name and not each.what.browses), None)
 
     def close_consumer(self, consumer: ConsumerMachine) -> Confirmation | None:
         """What it handed over stays to be acknowledged (JMS 8.8); until that is done it lingers, and the broker keeps what it held ready for it."""
