@@ -17,7 +17,7 @@ from .engine.access import problem as access_problem
 from .engine.address import is_reserved, is_valid
 from .engine.aliases import problem as alias_problem
 from .engine.commands import Direction
-from .engine.effects import UndoEnd
+from .engine.definitions import UndoEnd
 from .engine.levels import ASKED
 from .engine.message import LANES, LEVEL_NAMES, STORED
 from .engine.observing import CAUSES, WAITED_MS

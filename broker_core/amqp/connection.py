@@ -13,8 +13,8 @@ from typing import cast
 
 from broker_core.engine.commands import Command, PeerLost, Sync
 from broker_core.engine.commands import Open as EngineOpen
-from broker_core.engine.effects import Confirmed, Delivered, Detached, Drained, Found, Output, Refused, Waiting
 from broker_core.engine.levels import UNMAPPED, LevelMapping
+from broker_core.engine.outputs import Confirmed, Delivered, Detached, Drained, Found, Output, Refused, Waiting
 from broker_core.engine.producers import Producers
 from broker_core.engine.refusal import Refusal
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from broker_core.engine.commands import Settle, Transacted
-from broker_core.engine.effects import Outcome
+from broker_core.engine.outcome import Outcome
 
 from .performatives import Accepted, DeliveryState, Disposition, Modified, Rejected, Released, TransactionalState
 from .refusals import INVALID_FIELD, SessionFault

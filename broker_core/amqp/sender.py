@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 from broker_core.engine.commands import Detach as EngineDetach
 from broker_core.engine.commands import EndTemporary, Grant, Settle, Unsubscribe
-from broker_core.engine.effects import Delivered, Found, Outcome
 from broker_core.engine.message import StoredBody
+from broker_core.engine.outcome import Outcome
+from broker_core.engine.outputs import Delivered, Found
 
 from .mapping import delivery
 from .outcomes import plain

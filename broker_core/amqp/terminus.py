@@ -9,8 +9,8 @@ from typing import Any
 from broker_core.engine.address import is_topic
 from broker_core.engine.commands import Attach as EngineAttach
 from broker_core.engine.commands import Browse, CreateTemporary, Lookup
-from broker_core.engine.effects import Found
 from broker_core.engine.eligibility import PRIORITY_MAX
+from broker_core.engine.outputs import Found
 from broker_core.engine.selector import SelectorError, compile_selector
 from broker_core.engine.subscription import EVERYTHING, Filter
 

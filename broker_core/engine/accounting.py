@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from .cursor import Cursor
 from .destination import Destination
-from .effects import Outcome
 from .keeping import bodies_behind
 from .message import VOLATILE, Message, Reliability, StoredBody
+from .outcome import Outcome
 from .shard import Shard
 from .subscription import Subscription
 from .waiting import waiting

@@ -18,7 +18,9 @@ from .cursor import Cursor
 from .destination import Destination
 from .settings import Settings
 from .duplicates import follow_settings, forget_all
-from .effects import AliasDeleted, DestinationDestroyed, Detached, Outcome, PolicyDefined, PolicyDropped
+from .definitions import AliasDeleted, DestinationDestroyed, PolicyDefined, PolicyDropped
+from .outcome import Outcome
+from .outputs import Detached
 from .eligibility import rearrange
 from .expiring import sweep_expired
 from .foreign import follow_foreign

@@ -12,7 +12,7 @@ from typing import Any
 
 from .address import is_reserved, is_temporary, is_topic, is_valid
 from .commands import Attach, Browse, Send
-from .effects import AliasDefined
+from .definitions import AliasDefined
 from .levels import Levels
 from .message import LEVEL_NAMES, Reliability
 from .refusal import Refusal

@@ -12,9 +12,10 @@ from .branch import Branch, State
 from .capacity import admit
 from .commands import BeginBranch, EndBranch, ListBranches, Send, Verb
 from .commit_capacity import Room
-from .effects import Confirmed, Outcome, Refused
 from .link import Peer
 from .message import Message
+from .outcome import Outcome
+from .outputs import Confirmed, Refused
 from .placing import obtain
 from .prepared import commit_prepared, prepare, roll_back_prepared
 from .refusal import Refusal

@@ -13,9 +13,9 @@ from .aliases import follow
 from .browser import Browser, Doing
 from .commands import Browse, Grant, PageLoaded
 from .cursor import Cursor
-from .effects import Browsed, Confirmed, Delivered, Drained, Refused
 from .link import Peer
 from .message import Message, StoredBody
+from .outputs import Browsed, Confirmed, Delivered, Drained, Refused
 from .paging import allowance, as_placed
 from .pins import pin, unpin_all
 from .placing import why_not_create

@@ -10,14 +10,15 @@ from .accounting import settle_now, settle_range
 from .capacity import entered, too_large
 from .cursor import Cursor
 from .destination import Destination
-from .effects import BulkCopy, Outcome
 from .message import VOLATILE, Message, Reliability, StoredBody
+from .outcome import Outcome
 from .placing import open_lane, place
 from .properties import Properties
 from .scanning import arrive
 from .settings import REMOVING
 from .shard import Shard
 from .topics import publish, take_down
+from .writes import BulkCopy
 
 
 class Parcel:

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING
 
 from .accounting import discard_body
 from .commands import SEND_OCTETS, Send
-from .effects import Confirmed, Refused, Waiting
 from .message import STORED, Message
 from .noting import note_refused
+from .outputs import Confirmed, Refused, Waiting
 from .refusal import Refusal
 from .settings import FLOW_CONTROL, REJECT_NEWEST, REMOVING, UNLIMITED
 

@@ -12,8 +12,8 @@ from enum import Enum, IntEnum
 from typing import TYPE_CHECKING, Any
 
 from .branch import State
-from .effects import Outcome
 from .message import Header, Message
+from .outcome import Outcome
 from .subscription import EVERYTHING, Filter
 
 if TYPE_CHECKING:

@@ -13,11 +13,12 @@ from .accounting import discard_body
 from .capacity import COUNT_EFFORT, Withheld, bound_life, fullness, is_known, wait, why_never
 from .commands import Send
 from .destination import Destination
-from .effects import Confirmed, Outcome
 from .holding import let_in_all
 from .levels import Levels, levels_of
 from .link import Peer, Transaction
 from .message import Message, Reliability
+from .outcome import Outcome
+from .outputs import Confirmed
 from .policy import settings_for
 from .refusal import Refusal
 from .sending import reset

@@ -13,16 +13,18 @@ from .aliases import target_of
 from .capacity import entered
 from .cursor import Cursor
 from .destination import Destination
-from .effects import Copy, Death, Outcome
+from .effects import Death
 from .message import VOLATILE, Encoding, Header, Message, StoredBody
 from .noting import note, traceparent_of
 from .observing import REFUSED, note_dead
+from .outcome import Outcome
 from .placing import create, place
 from .policy import settings_for
 from .refusal import Refusal
 from .shard import Shard
 from .waiting import withdraw
 from .wishes import Wishes, wishes_of
+from .writes import Copy
 
 REASONS = {
     Outcome.EXPIRED: "EXPIRED", Outcome.UNDELIVERABLE: "UNDELIVERABLE", Outcome.REJECTED: "UNDELIVERABLE",

@@ -7,9 +7,9 @@ from operator import attrgetter
 
 from .cursor import Cursor
 from .dead import expire, expire_found
-from .effects import Delivered
 from .link import Link
 from .message import BEYOND, Header, Message, Reliability, StoredBody
+from .outputs import Delivered
 from .scanning import head, remove
 from .selection import Scan
 from .shard import Shard

@@ -13,11 +13,11 @@ from typing import Any
 from .commands import Direction
 from .cursor import Cursor
 from .delivering import deliver, room_of
-from .effects import Drained
 from .eligibility import is_eligible, open_turns, step_back
 from .group_dispatch import serve_owners, serve_with_groups
 from .keeping import refill
 from .link import Link, Tier
+from .outputs import Drained
 from .scanning import foremost, look
 from .selection import Scan, Selection
 from .settlement import acknowledge

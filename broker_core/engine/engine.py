@@ -12,7 +12,7 @@ from .administration import control
 from .branches import begin_branch, end_branch, list_branches, lose_branches
 from .capacity import forget_producer, forget_waiting
 from .dispatch import drain, settle_presettled
-from .effects import Commit, Confirmed, Effects
+from .effects import Effects
 from .expiring import end_expired, fire_timers, page_of_expired
 from .fan_out import hand_out
 from .guarding import set_access
@@ -23,6 +23,7 @@ from .looking import mark_deliveries
 from .maintenance import maintain
 from .message import VOLATILE
 from .operation import Operation
+from .outputs import Confirmed
 from .paging import loaded, want_next, want_pages
 from .reads import PageWanted
 from .removing import relieve
@@ -42,6 +43,7 @@ from .temporary import create_temporary, end_own, end_temporaries
 from .topics import leave_out
 from .transactions import begin, end, roll_back_all, time_out, transacted
 from .undoing import lapse
+from .writes import Commit
 
 PRESETTLED_LINGER_MS = 50
 """Presettled deliveries that have left are marked settled by the next flush; when nothing else causes one, after so long."""

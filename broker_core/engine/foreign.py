@@ -9,8 +9,8 @@ from __future__ import annotations
 from .commands import Attach, Send
 from .dead import refuse
 from .destination import Destination
-from .effects import Confirmed
 from .link import Peer
+from .outputs import Confirmed
 from .policy import settings_for
 from .refusal import Refusal
 from .shard import Shard

@@ -6,10 +6,10 @@ from typing import Any
 
 from .address import is_temporary, is_topic, is_valid
 from .commands import Attach, Control
-from .effects import Detached
 from .growth import growth_of
 from .link import Peer
 from .message import VOLATILE
+from .outputs import Detached
 from .refusal import Declined, Refusal
 from .selector import SelectorError, compile_selector
 from .shard import Shard

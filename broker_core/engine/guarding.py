@@ -5,7 +5,7 @@ from __future__ import annotations
 from . import browsing
 from .access import BROWSE, CONSUME, access_of, is_allowed
 from .commands import SetAccess
-from .effects import Detached
+from .outputs import Detached
 from .refusal import Refusal
 from .shard import Shard
 from .subscribing import close

@@ -10,7 +10,7 @@ from .capacity import (
 )  # fmt: skip
 from .commands import Direction, Send
 from .destination import Destination
-from .effects import Confirmed, Refused
+from .outputs import Confirmed, Refused
 from .link import Peer
 from .noting import note_refused
 from .placing import obtain

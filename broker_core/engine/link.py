@@ -14,7 +14,8 @@ if TYPE_CHECKING:
     from .browser import Browser
     from .commands import Send
     from .destination import Destination
-    from .effects import Outcome, Output
+    from .outcome import Outcome
+    from .outputs import Output
     from .refusal import Refusal
     from .selection import Selection
     from .subscription import Subscription

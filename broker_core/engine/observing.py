@@ -5,7 +5,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from typing import TYPE_CHECKING
 
-from .effects import Outcome
+from .outcome import Outcome
 
 if TYPE_CHECKING:
     from .destination import Destination

@@ -12,7 +12,6 @@ from collections.abc import Mapping
 from .commands import PageLoaded
 from .cursor import Cursor
 from .destination import Destination
-from .effects import OperationRow, OperationState
 from .message import Header, Message, weight_as_read
 from .message_group import recognize
 from .operation import DELETE, EXPIRE, PURGE, Operation, Page
@@ -25,6 +24,7 @@ from .shard import Shard
 from .subscription import Subscription
 from .undoing import finish
 from .walk import Walk, may_come_again
+from .writes import OperationRow, OperationState
 
 LOOK = 5
 """What looking at a message takes, about, in microseconds: when it was read its filter has been asked, if that depends on its sections only."""

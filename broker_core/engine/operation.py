@@ -7,10 +7,10 @@ from collections import deque
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from .effects import OperationRow, OperationState
 from .message import LANES, PRIORITIES, VOLATILE
 from .message_filter import InvalidFilter, MessageFilter, read_filter
 from .subscription import EVERYTHING, Filter
+from .writes import OperationRow, OperationState
 
 if TYPE_CHECKING:
     from .cursor import Cursor

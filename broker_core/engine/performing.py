@@ -13,9 +13,9 @@ from .bulk import Parcel, is_wanted, place_all, publish_all, settle_all, why_no_
 from .cursor import Cursor
 from .dead import ADDED, EXPIRATION, ORIGIN, REASON, REPLAYED, TRUNCATED, bury
 from .destination import Destination
-from .effects import Outcome
 from .message import VOLATILE, Message
 from .operation import COPY, DELETE, EXPIRE, MOVE, PURGE, REPRIORITIZE, RETRY, Operation
+from .outcome import Outcome
 from .placing import create, why_no_members
 from .policy import settings_for
 from .progress import ranges

@@ -11,7 +11,8 @@ from .cursor import Cursor
 from .destination import Destination, Lane
 from .settings import Settings
 from .duplicates import follow_settings
-from .effects import DestinationDefined, Outcome
+from .definitions import DestinationDefined
+from .outcome import Outcome
 from .keeping import spill
 from .matching import topic_created, would_join
 from .link import Tier

@@ -16,16 +16,17 @@ from .capacity import entered
 from .commands import SEND_OCTETS, Send
 from .commit_capacity import Room
 from .cursor import Cursor
-from .effects import Outcome, PreparedBranch
 from .link import Peer
 from .message import Message, Reliability
 from .message_group import recognize
+from .outcome import Outcome
 from .placing import obtain
 from .refusal import Refusal
 from .sending import NOBODY, accept, drop, reset
 from .shard import Shard
 from .subscription import Subscription
 from .transactions import roll_back, settle_reserved
+from .writes import PreparedBranch
 
 HANDS = {"commit": State.HEURISTICALLY_COMMITTED, "rollback": State.HEURISTICALLY_ROLLED_BACK, "forget": None}
 """What an administrator does to a branch, and the state that it leaves."""

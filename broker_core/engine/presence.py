@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 from .aliases import target_of
 from .branch import Branch
 from .commands import Settle
-from .effects import Outcome
 from .looking import described, since
+from .outcome import Outcome
 from .producers import PER_PEER
 from .refusal import Declined, Refusal
 from .settlement import settle

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from .effects import AliasDefined, Checkpoint, DestinationDefined, OperationRow, PolicyDefined, PreparedBranch, SegmentClosed, SubscriptionDefined, UndoKept
+from .definitions import AliasDefined, DestinationDefined, PolicyDefined, SegmentClosed, SubscriptionDefined, UndoKept
+from .writes import Checkpoint, OperationRow, PreparedBranch
 
 
 @dataclass(slots=True)

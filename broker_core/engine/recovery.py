@@ -13,7 +13,8 @@ from .destination import Destination, Lane
 from .settings import Settings
 from .duplicates import follow_settings, restore, restored
 from .foreign import follow_foreign
-from .effects import Outcome, SubscriptionDefined
+from .definitions import SubscriptionDefined
+from .outcome import Outcome
 from .engine import Engine
 from .limits import Limits
 from .matching import adopt, register_wildcard

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from .definitions import SubscriptionDefined
 from .destination import Destination
-from .effects import Outcome, SubscriptionDefined
+from .outcome import Outcome
 from .shard import Shard
 from .subscription import Subscription
 

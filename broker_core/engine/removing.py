@@ -10,9 +10,9 @@ from .capacity import depth_of
 from .cursor import Cursor
 from .dead import bury, expire
 from .destination import Destination
-from .effects import Outcome
 from .keeping import refill
 from .message import Message
+from .outcome import Outcome
 from .settings import REMOVE_LOW_PRIORITY, REMOVING
 from .shard import Shard
 from .subscription import Subscription

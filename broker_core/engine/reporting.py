@@ -7,12 +7,13 @@ from itertools import islice
 
 from .cursor import Cursor
 from .destination import Destination
-from .effects import Checkpoint, DestinationStatistics
+from .effects import DestinationStatistics
 from .growth import note_depths
 from .message import LANES, Message
 from .paging import want_head
 from .shard import Shard
 from .subscription import Subscription
+from .writes import Checkpoint
 
 HEADS = 50
 """Oldest messages read from disk in one report, for destinations that nobody consumes: a bounded trickle of reads."""

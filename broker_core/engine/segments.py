@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from .effects import SegmentClosed
+from .definitions import SegmentClosed
 from .message import BEYOND
 from .reads import RETAINED
 

@@ -10,7 +10,7 @@ from .commands import Direction, MayProduce, Request, Send, TakeOver
 from .dead import refuse
 from .destination import Destination
 from .duplicates import is_duplicate, remember
-from .effects import Confirmed, Refused
+from .outputs import Confirmed, Refused
 from .foreign import bury_refused
 from .message import Message
 from .message_group import recognize

@@ -8,10 +8,11 @@ from .accounting import discard_body, forget_failures
 from .commands import Settle
 from .cursor import Cursor
 from .dead import bury, expire
-from .effects import Confirmed, Outcome, Output, Refused
 from .link import ALWAYS, Link, Peer
 from .message import Message, Reliability, StoredBody
 from .observing import note_acknowledged
+from .outcome import Outcome
+from .outputs import Confirmed, Output, Refused
 from .pins import is_of_browser
 from .progress import ranges
 from .refusal import Refusal

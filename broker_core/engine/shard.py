@@ -10,20 +10,23 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from .branch import Branches
 from .browser import Browser, Browsing
 from .cursor import Cursor
+from .definitions import Definition
 from .destination import Destination, Lane
-from .effects import BulkCopy, Copy, Death, Definition, Output, PreparedBranch, Turned
+from .effects import Death, Turned
 from .known_ids import Duplicates
 from .limits import Limits
 from .link import Link, Peer
 from .message import VOLATILE, Header, Message
 from .observing import Observed
 from .operations import Operations
+from .outputs import Output
 from .reads import PageWanted, PositionsWanted, Read
 from .records import Records
 from .schedule import Schedule
 from .segments import LaneKey, Segments
 from .subscription import Subscription
 from .wildcard import Matches
+from .writes import BulkCopy, Copy, PreparedBranch
 
 if TYPE_CHECKING:
     from .access import Access
@@ -117,7 +120,7 @@ class Batch:
         self.offered: list[tuple[int, int, int, int, int]] = []
         self.failures: list[tuple[int, int, int, int]] = []
         self.traces: list[tuple[int, int, int, int, int, int, int]] = []
-        """What died and was not copied by the store: see effects.Commit."""
+        """What died and was not copied by the store: see writes.Commit."""
         self.prepared: list[PreparedBranch] = []
         self.resolved: list[tuple[int, int]] = []
         self.definitions: list[Definition] = []

@@ -13,7 +13,9 @@ from .aliases import follow
 from .commands import Attach, Detach, Lookup, Unsubscribe
 from .destination import Destination
 from .dispatch import settle_presettled
-from .effects import Attached, Confirmed, Detached, Found, Outcome, Refused, SubscriptionDestroyed
+from .definitions import SubscriptionDestroyed
+from .outcome import Outcome
+from .outputs import Attached, Confirmed, Detached, Found, Refused
 from .eligibility import admit, dismiss
 from .foreign import why_not_consume
 from .grouping import disown, disown_ineligible

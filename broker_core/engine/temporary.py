@@ -18,7 +18,7 @@ from .address import is_temporary
 from .commands import CreateTemporary, EndTemporary
 from .destination import Destination
 from .settings import Settings
-from .effects import Confirmed, Refused
+from .outputs import Confirmed, Refused
 from .link import Peer
 from .refusal import Refusal
 from .registering import begin

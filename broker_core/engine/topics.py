@@ -5,10 +5,10 @@ from __future__ import annotations
 from .accounting import discard_body
 from .cursor import Cursor
 from .destination import Destination, Lane
-from .effects import Outcome
 from .fan_out import put_off
 from .keeping import keep
 from .message import STORED, VOLATILE, Message, Reliability, StoredBody
+from .outcome import Outcome
 from .placing import drop, has_room, has_room_for_volatile, place
 from .properties import Properties
 from .routes import Group

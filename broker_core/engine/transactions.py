@@ -15,7 +15,8 @@ from .address import is_temporary
 from .branch import Branch
 from .commands import SEND_OCTETS, Begin, End, EndBranch, Request, Send, Settle, Transacted, Verb
 from .commit_capacity import Room, may_limit_new
-from .effects import Confirmed, Outcome, Refused
+from .outcome import Outcome
+from .outputs import Confirmed, Refused
 from .link import Peer, Transaction
 from .message import Message
 from .noting import note_refused

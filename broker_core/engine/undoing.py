@@ -14,9 +14,10 @@ from typing import Any
 from .capacity import depth_of
 from .commands import Control
 from .cursor import Cursor
+from .definitions import UndoEnd, UndoEnded, UndoKept
 from .destination import Destination
-from .effects import Outcome, UndoEnd, UndoEnded, UndoKept
 from .expiring import sweep_expired
+from .outcome import Outcome
 from .paging import evict
 from .records import NEVER, Record
 from .refusal import Declined, Refusal

@@ -11,8 +11,8 @@ from pyspark.sql.types import (
     BinaryType, BooleanType, ByteType, DataType, IntegerType, LongType, ShortType, StringType, StructField, StructType, TimestampType,
 )  # fmt: skip
 
-from broker_core.engine.effects import Outcome
 from broker_core.engine.message import LEVEL_NAMES
+from broker_core.engine.outcome import Outcome
 
 VERSION = 1
 """Of these schemas. What is added later is null in files that were written before; nothing is ever renamed, nor changes its type."""
@@ -24,7 +24,7 @@ ACCEPTED, OFFERED, SETTLED, FAILED, OCTETS, TRACED, BEGUN, ENDED = KINDS = (
 DIED, OPERATED = CAUSES = ("died", "operated")
 """Of traces."""
 OUTCOMES = tuple(outcome.name.lower() for outcome in Outcome)
-"""By the numbers that the ledger has. What each means: engine.effects.Outcome. No event has released, failed or unused, which settle nothing."""
+"""By the numbers that the ledger has. What each means: engine.outcome.Outcome. No event has released, failed or unused, which settle nothing."""
 PERSISTENT, VOLATILE = MODES = ("persistent", "volatile")
 BUCKETS = 16
 """Destinations share so many folders of a date: see docs/pipeline.md."""
@@ -71,7 +71,7 @@ EVENTS = StructType(
         _column("first", LongType(), "The first position of the range, inclusive.", nullable=True),
         _column("last", LongType(), "The last one, inclusive.", nullable=True),
         _column("link", LongType(), "Of offered: the consumer, by a number that is unique within the epoch.", nullable=True),
-        _column("outcome", StringType(), "Of settled: how it ended, in small letters (engine.effects.Outcome).", nullable=True),
+        _column("outcome", StringType(), "Of settled: how it ended, in small letters (engine.outcome.Outcome).", nullable=True),
         _column("count", IntegerType(), "Of failed: failures of the message in this subscription so far. A crash or a lost connection is none.", nullable=True),
         _column("messages", LongType(), "last - first + 1; 0 of octets.", nullable=False),
         _column(

@@ -14,7 +14,7 @@ from broker_core.amqp.frames import EMPTY_FRAME
 from broker_core.amqp.opening import Opening, taken
 from broker_core.amqp.sasl import Login, Proof
 from broker_core.amqp.sender import Outgoing
-from broker_core.engine.effects import Output
+from broker_core.engine.outputs import Output
 from broker_core.store import BodyMissing
 
 from .amqp_intake import SLOW, AmqpIntake

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any, Generic, Protocol, TypeVar
 
 from broker_core.engine.commands import Command, Start, Stop
-from broker_core.engine.effects import Output
+from broker_core.engine.outputs import Output
 from broker_core.engine.producers import Producers
 
 from .backlog import Backlog

@@ -18,12 +18,14 @@ from typing import Any, Protocol
 
 from broker_core.engine import Engine
 from broker_core.engine.commands import Command, PageLoaded, Request, Send
-from broker_core.engine.effects import Commit, Effects, Output
+from broker_core.engine.effects import Effects
 from broker_core.engine.foreign import routes
+from broker_core.engine.outputs import Output
 from broker_core.engine.presence import page_of_producers
 from broker_core.engine.producers import PER_PEER, Producers
 from broker_core.engine.reads import Read
 from broker_core.engine.transactions import places
+from broker_core.engine.writes import Commit
 from broker_core.store import SpaceExhausted, Store
 
 from .clock import Clock

@@ -5,10 +5,10 @@ from __future__ import annotations
 from bisect import bisect_left
 from typing import Any
 
-from broker_core.engine.effects import Commit
 from broker_core.engine.memory import memory_level
 from broker_core.engine.observing import CAUSES, WAITED_MS
 from broker_core.engine.shard import Shard
+from broker_core.engine.writes import Commit
 
 COMMIT_SECONDS = (0.0005, 0.001, 0.002, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1.0, 5.0)
 """Upper bounds of the commit latency histogram's buckets."""

@@ -7,8 +7,8 @@ import logging
 from typing import ClassVar, cast
 
 from broker_core.engine.commands import Command, Stop
-from broker_core.engine.effects import Delivered, Output
 from broker_core.engine.message import VOLATILE
+from broker_core.engine.outputs import Delivered, Output
 from broker_core.engine.producers import Producers
 
 from .auth import REFUSED

@@ -9,7 +9,7 @@ from contextlib import aclosing
 from typing import Any
 
 from broker_core.engine.commands import Command, Settle
-from broker_core.engine.effects import Confirmed, Output
+from broker_core.engine.outputs import Confirmed, Output
 from broker_core.stomp.connection import Connection, Event
 from broker_core.stomp.login import Login
 from broker_core.stomp.mapping import quoted

@@ -8,9 +8,10 @@ from enum import Enum
 from itertools import islice
 
 from broker_core.engine.commands import Begin, Command, End, Open, PeerLost, Request, Send, Settle, Sync, Transacted
-from broker_core.engine.effects import Attached, Browsed, Confirmed, Delivered, Detached, Outcome, Output, Refused
 from broker_core.engine.levels import UNMAPPED, LevelMapping
 from broker_core.engine.message import Header, Message
+from broker_core.engine.outcome import Outcome
+from broker_core.engine.outputs import Attached, Browsed, Confirmed, Delivered, Detached, Output, Refused
 from broker_core.engine.producers import Producers
 from broker_core.engine.refusal import Refusal
 

@@ -8,8 +8,8 @@ from itertools import takewhile
 from math import inf
 
 from broker_core.engine.commands import Settle
-from broker_core.engine.effects import Delivered
 from broker_core.engine.message import Encoding, Header, Message, StoredBody
+from broker_core.engine.outputs import Delivered
 
 from .escaping import canonical, escape, for_version, header_line
 from .mapping import annotation_lines

@@ -11,7 +11,7 @@ from typing import Any
 
 from broker_core.engine.address import is_topic
 from broker_core.engine.commands import Attach, Browse, Detach, Settle, Sync, Transacted, Unsubscribe
-from broker_core.engine.effects import Outcome
+from broker_core.engine.outcome import Outcome
 
 from .limits import Limits
 from .link import Holders, Link, Translate, untranslated

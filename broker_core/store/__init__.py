@@ -15,12 +15,12 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from broker_core.engine.commands import TakeOver
-from broker_core.engine.effects import Checkpoint, Commit
 from broker_core.engine.message import Message
 from broker_core.engine.progress import BLOCK
 from broker_core.engine.reads import Read
 from broker_core.engine.recovered import LedgerRow, Recovered
 from broker_core.engine.upkeep import CompactSegment, SweepRetained, TrimDuplicates
+from broker_core.engine.writes import Checkpoint, Commit
 
 __all__ = ["BLOCK", "BodyMissing", "CommitLost", "ControlRequest", "LedgerRow", "Recovered", "SegmentMissing", "SpaceExhausted", "Store"]
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from psycopg import AsyncConnection
 
-from broker_core.engine.effects import Checkpoint
+from broker_core.engine.writes import Checkpoint
 
 from .arrays import integers
 from .fence import Fence

@@ -12,24 +12,13 @@ from itertools import groupby
 from operator import attrgetter
 from typing import Any
 
-from broker_core.engine.effects import (
-    Commit,
-    Copy,
-    Definition,
-    AliasDefined,
-    AliasDeleted,
-    DestinationDefined,
-    DestinationDestroyed,
-    PolicyDefined,
-    PolicyDropped,
-    SegmentClosed,
-    SubscriptionDefined,
-    SubscriptionDestroyed,
-    UndoEnded,
-    UndoKept,
-)
+from broker_core.engine.definitions import (
+    AliasDefined, AliasDeleted, Definition, DestinationDefined, DestinationDestroyed, PolicyDefined, PolicyDropped, SegmentClosed, SubscriptionDefined,
+    SubscriptionDestroyed, UndoEnded, UndoKept,
+)  # fmt: skip
 from broker_core.engine.message import Message, StoredBody
 from broker_core.engine.reads import RETAINED
+from broker_core.engine.writes import Commit, Copy
 
 from . import inbox, operations, undo
 from .arrays import integers, texts

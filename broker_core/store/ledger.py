@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from broker_core.engine.effects import Commit
+from broker_core.engine.writes import Commit
 
 from . import LedgerRow
 from .traces import begun, ended, traces_of

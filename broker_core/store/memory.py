@@ -11,27 +11,15 @@ from dataclasses import replace
 from typing import Any
 
 from broker_core.engine.commands import TakeOver
-from broker_core.engine.effects import (
-    Checkpoint,
-    Commit,
-    Definition,
-    AliasDefined,
-    AliasDeleted,
-    BulkCopy,
-    DestinationDefined,
-    PolicyDefined,
-    PolicyDropped,
-    DestinationDestroyed,
-    SegmentClosed,
-    SubscriptionDefined,
-    SubscriptionDestroyed,
-    UndoEnded,
-    UndoKept,
-)
+from broker_core.engine.definitions import (
+    AliasDefined, AliasDeleted, Definition, DestinationDefined, DestinationDestroyed, PolicyDefined, PolicyDropped, SegmentClosed, SubscriptionDefined,
+    SubscriptionDestroyed, UndoEnded, UndoKept,
+)  # fmt: skip
 from broker_core.engine.message import VOLATILE, Header, Message, StoredBody
 from broker_core.engine.reads import RETAINED, Read
 from broker_core.engine.recovered import LedgerRow, Recovered
 from broker_core.engine.upkeep import CompactSegment, SweepRetained, TrimDuplicates
+from broker_core.engine.writes import BulkCopy, Checkpoint, Commit
 
 from . import BodyMissing, CommitLost, ControlRequest, SpaceExhausted
 from .memory_reads import may_read, read_rows

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from broker_core.engine.effects import Outcome, PreparedBranch
 from broker_core.engine.message import Header, Message, StoredBody
+from broker_core.engine.outcome import Outcome
+from broker_core.engine.writes import PreparedBranch
 
 from .memory_headers import cleaned
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from broker_core.engine.effects import Checkpoint, SegmentClosed
+from broker_core.engine.definitions import SegmentClosed
 from broker_core.engine.message import VOLATILE
 from broker_core.engine.recovered import Recovered
+from broker_core.engine.writes import Checkpoint
 
 from .memory_tables import Tables
 

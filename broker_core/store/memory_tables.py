@@ -8,9 +8,10 @@ from enum import Enum
 from typing import Any, TypeVar
 
 from broker_core.engine.commands import TakeOver
-from broker_core.engine.effects import AliasDefined, DestinationDefined, OperationRow, PolicyDefined, SegmentClosed, SubscriptionDefined, UndoEnd, UndoKept
+from broker_core.engine.definitions import AliasDefined, DestinationDefined, PolicyDefined, SegmentClosed, SubscriptionDefined, UndoEnd, UndoKept
 from broker_core.engine.message import VOLATILE, Header, StoredBody
 from broker_core.engine.recovered import LedgerRow
+from broker_core.engine.writes import OperationRow
 
 from .memory_prepared import KeptBranch
 

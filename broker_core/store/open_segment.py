@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterable
 
-from broker_core.engine.effects import Commit
 from broker_core.engine.message import VOLATILE
+from broker_core.engine.writes import Commit
 
 Lane = tuple[int, int]
 

@@ -8,8 +8,8 @@ from typing import Any
 
 from psycopg import AsyncCursor
 
-from broker_core.engine.effects import BulkCopy, OperationRow, OperationState
 from broker_core.engine.reads import RETAINED
+from broker_core.engine.writes import BulkCopy, OperationRow, OperationState
 
 from .arrays import integers, texts
 from .literals import json_literal, literal

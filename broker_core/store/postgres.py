@@ -19,10 +19,10 @@ import psycopg
 from psycopg import AsyncConnection
 
 from broker_core.engine.commands import TakeOver
-from broker_core.engine.effects import Checkpoint, Commit
 from broker_core.engine.message import Message
 from broker_core.engine.reads import Read
 from broker_core.engine.upkeep import CompactSegment, SweepRetained, TrimDuplicates
+from broker_core.engine.writes import Checkpoint, Commit
 
 from . import CommitLost, ControlRequest, Recovered, SpaceExhausted, compaction, duplicates, inbox, retention, schedule
 from .bodies import Bodies

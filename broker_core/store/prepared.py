@@ -8,8 +8,9 @@ from typing import Any
 from psycopg import AsyncCursor
 
 from broker_core.engine.branch import State
-from broker_core.engine.effects import Commit, Outcome, PreparedBranch
 from broker_core.engine.message import Header, Message, StoredBody
+from broker_core.engine.outcome import Outcome
+from broker_core.engine.writes import Commit, PreparedBranch
 
 from .arrays import integers
 from .literals import literal

@@ -8,9 +8,10 @@ from typing import Any
 
 from psycopg import AsyncConnection, AsyncCursor
 
-from broker_core.engine.effects import AliasDefined, Checkpoint, DestinationDefined, PolicyDefined, SegmentClosed, SubscriptionDefined
+from broker_core.engine.definitions import AliasDefined, DestinationDefined, PolicyDefined, SegmentClosed, SubscriptionDefined
 from broker_core.engine.message import VOLATILE
 from broker_core.engine.recovered import LedgerRow, Recovered
+from broker_core.engine.writes import Checkpoint
 
 from .ledger import ARRAYS, SCALARS, ledger_row
 from .open_segment import OpenSegment

@@ -10,8 +10,8 @@ from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from struct import Struct
 
-from broker_core.engine.effects import PreparedBranch
 from broker_core.engine.message import VOLATILE, Header, Message, StoredBody
+from broker_core.engine.writes import PreparedBranch
 
 COLUMNS = (
     "sequence, position, accepted_at, destination, size, body, stored_body, "

@@ -14,7 +14,8 @@ from typing import Any
 import psycopg
 from psycopg import AsyncConnection
 
-from broker_core.engine.effects import Commit, SegmentClosed
+from broker_core.engine.definitions import SegmentClosed
+from broker_core.engine.writes import Commit
 
 from . import CommitLost, SegmentMissing, archive
 from .bodies import remove_bodies

@@ -3,7 +3,8 @@ nothing of the kind."""
 
 from __future__ import annotations
 
-from broker_core.engine.effects import Commit, DestinationDestroyed, SubscriptionDefined, SubscriptionDestroyed
+from broker_core.engine.definitions import DestinationDestroyed, SubscriptionDefined, SubscriptionDestroyed
+from broker_core.engine.writes import Commit
 
 DIED, OPERATED = 0, 1
 """Kinds of a trace: a message died; an operator's operation moved or copied it."""

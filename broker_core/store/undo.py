@@ -6,7 +6,7 @@ from typing import Any
 
 from psycopg import AsyncCursor
 
-from broker_core.engine.effects import UndoEnd, UndoEnded, UndoKept
+from broker_core.engine.definitions import UndoEnd, UndoEnded, UndoKept
 
 from .arrays import integers
 from .literals import literal

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-from broker_core.engine.effects import Outcome
 from broker_core.engine.message import VOLATILE
+from broker_core.engine.outcome import Outcome
 from broker_core.store.traces import DIED
 
 from .rows import SHARD, Read, TableGone, TooSlow

@@ -30,7 +30,7 @@ class Undo:
     """None: the operation goes on."""
     ended_at: datetime | None
     ended_how: str
-    """Why it cannot be undone any more: engine.effects.UndoEnd; empty: it can."""
+    """Why it cannot be undone any more: engine.definitions.UndoEnd; empty: it can."""
 
 
 def page(before: int = 0, limit: int = PAGE_ROWS, *, open_only: bool = False, within: Sight = EVERYTHING) -> tuple[list[Undo], str]:

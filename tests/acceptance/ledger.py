@@ -28,7 +28,7 @@ class Account:
 
     accepted: int
     settled: dict[int, int]
-    """By outcome (broker_core.engine.effects.Outcome)."""
+    """By outcome (broker_core.engine.outcome.Outcome)."""
     open: list[tuple[int, int, int]]
     """Accepted, yet not settled: (lane, first, last)."""
 

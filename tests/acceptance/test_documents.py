@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from broker_core.engine.effects import Outcome
+from broker_core.engine.outcome import Outcome
 from tests.acceptance import ledger
 from tests.acceptance.delivery_of_documents import Collector, Sender, acknowledge_all, send_all
 from tests.acceptance.reading import read_all

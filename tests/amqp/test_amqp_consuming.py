@@ -13,7 +13,7 @@ from broker_core.amqp.performatives import (
 from broker_core.amqp.sections import open_message
 from broker_core.amqp.types import Described, Symbol
 from broker_core.engine import commands as c
-from broker_core.engine.effects import Outcome
+from broker_core.engine.outcome import Outcome
 from broker_core.engine.settings import Settings
 from tests.amqp.conversation import SELECTOR, Client, Cut, Room, bodies, body_of, publishes, transfers
 from tests.amqp.messages import written

@@ -9,23 +9,15 @@ import psycopg
 
 from broker_core.engine.commands import Control, Send
 from broker_core.engine.commands import Open as OpenPeer
-from broker_core.engine.effects import (
-    AliasDefined,
-    AliasDeleted,
-    Checkpoint,
-    DestinationDefined,
-    DestinationDestroyed,
-    Effects,
-    PolicyDefined,
-    PolicyDropped,
-    SubscriptionDefined,
-    UndoEnded,
-    UndoKept,
-)
+from broker_core.engine.definitions import (
+    AliasDefined, AliasDeleted, DestinationDefined, DestinationDestroyed, PolicyDefined, PolicyDropped, SubscriptionDefined, UndoEnded, UndoKept,
+)  # fmt: skip
+from broker_core.engine.effects import Effects
 from broker_core.engine.limits import Limits
 from broker_core.engine.message import Header, Message, Reliability
 from broker_core.engine.recovered import Recovered
 from broker_core.engine.recovery import recover
+from broker_core.engine.writes import Checkpoint
 from broker_core.store.lease import LOCK
 from broker_core.store.operations import progress
 from broker_core.store.undo import end, keep

@@ -12,8 +12,8 @@ import psycopg
 from broker_core.conversion import decode
 from broker_core.engine import Limits, recover
 from broker_core.engine import commands as c
-from broker_core.engine.effects import Delivered
 from broker_core.engine.message import VOLATILE, Encoding, Header, Message, Reliability
+from broker_core.engine.outputs import Delivered
 from broker_core.engine.presence import page_of_producers
 from broker_core.engine.producers import Producers
 from broker_core.stomp.escaping import canonical

@@ -11,8 +11,8 @@ from django.test.utils import CaptureQueriesContext
 
 from broker_core.engine import commands as c
 from broker_core.engine.dead import FAILURES
-from broker_core.engine.effects import Outcome
 from broker_core.engine.message import Encoding, Header, StoredBody
+from broker_core.engine.outcome import Outcome
 from broker_core.viewing import page
 from tests.console import facts
 from tests.console.api import bearer, call, granted, person, problem, token

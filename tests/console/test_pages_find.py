@@ -9,7 +9,7 @@ from django.test import Client, override_settings
 
 from broker_core.config import described
 from broker_core.engine import commands as c
-from broker_core.engine.effects import Outcome
+from broker_core.engine.outcome import Outcome
 from console.pages import everywhere
 from console.selectors import configuration, node
 from console.services import looking

@@ -9,7 +9,7 @@ import pytest
 from django.test import Client
 
 from broker_core.engine import commands as c
-from broker_core.engine.effects import Outcome
+from broker_core.engine.outcome import Outcome
 from broker_core.viewing import life
 from broker_core.viewing.life import ACCEPTANCE, END, TIME, Place
 from console.selectors import subscriptions

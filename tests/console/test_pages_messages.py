@@ -8,7 +8,7 @@ import pytest
 from django.test import override_settings
 
 from broker_core.engine import commands as c
-from broker_core.engine.effects import Outcome
+from broker_core.engine.outcome import Outcome
 from broker_core.viewing import page as pages
 from console.selectors import operations
 from tests.console import facts

@@ -9,8 +9,9 @@ import pytest
 from broker_core.engine import commands as c
 from broker_core.engine.branch import State
 from broker_core.engine.commands import Verb
-from broker_core.engine.effects import Confirmed, Outcome, Output, Refused
 from broker_core.engine.message import Encoding, Header, Message, StoredBody
+from broker_core.engine.outcome import Outcome
+from broker_core.engine.outputs import Confirmed, Output, Refused
 from broker_core.engine.refusal import Refusal
 from tests.engine.rig import ASSURED, QUEUE, Bench
 

@@ -7,7 +7,8 @@ from random import Random
 from typing import Any
 
 from broker_core.engine import commands as c
-from broker_core.engine.effects import Outcome, Output
+from broker_core.engine.outcome import Outcome
+from broker_core.engine.outputs import Output
 from tests.engine.rig import QUEUE, Bench
 
 OUTCOMES = {

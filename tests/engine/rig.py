@@ -10,7 +10,9 @@ from broker_core.engine import commands as c
 from broker_core.engine.cursor import Cursor
 from broker_core.engine.destination import Destination
 from broker_core.engine.settings import Settings
-from broker_core.engine.effects import Confirmed, Delivered, Effects, Outcome, Output, Refused
+from broker_core.engine.effects import Effects
+from broker_core.engine.outcome import Outcome
+from broker_core.engine.outputs import Confirmed, Delivered, Output, Refused
 from broker_core.engine.invariants import check
 from broker_core.engine.message import VOLATILE, Encoding, Header, Message, Reliability, StoredBody
 from broker_core.engine.message_group import GROUP_ID, GROUP_SEQUENCE, group_of

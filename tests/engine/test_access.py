@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from broker_core.engine import commands as c
 from broker_core.engine.access import ANYBODY, BROWSE, CONSUME, CREATE, EVERYTHING, OPERATIONS, PRODUCE, Access, Rule, access_of, problem
-from broker_core.engine.effects import Browsed, Confirmed, Detached, Refused
 from broker_core.engine.message import Header, Message, Reliability
+from broker_core.engine.outputs import Browsed, Confirmed, Detached, Refused
 from broker_core.engine.pattern import Pattern
 from broker_core.engine.pattern import problem as pattern_problem
 from broker_core.engine.refusal import Refusal

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from broker_core.engine import commands as c
-from broker_core.engine.effects import Attached, Confirmed, Delivered, Outcome, Output, Refused
+from broker_core.engine.outcome import Outcome
+from broker_core.engine.outputs import Attached, Confirmed, Delivered, Output, Refused
 from broker_core.engine.refusal import Refusal
 from tests.engine.rig import QUEUE, Bench
 from tests.engine.test_selective_consumers import wants

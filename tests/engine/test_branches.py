@@ -7,8 +7,8 @@ import pytest
 from broker_core.engine import commands as c
 from broker_core.engine.branch import State
 from broker_core.engine.commands import Verb
-from broker_core.engine.effects import Refused
 from broker_core.engine.message import Encoding, Header
+from broker_core.engine.outputs import Refused
 from broker_core.engine.refusal import Refusal
 from broker_core.engine.xid import canonical_xid
 from tests.engine.branch_rig import OK, OTHER, XID, YID, BranchBench

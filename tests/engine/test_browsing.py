@@ -7,7 +7,8 @@ import pytest
 from broker_core.engine import commands as c
 from broker_core.engine.browser import Doing
 from broker_core.engine.settings import Settings
-from broker_core.engine.effects import Browsed, Delivered, Outcome
+from broker_core.engine.outcome import Outcome
+from broker_core.engine.outputs import Browsed, Delivered
 from broker_core.engine.message import Encoding, Header, Message, Reliability, StoredBody
 from broker_core.engine.reads import PageWanted
 from broker_core.engine.refusal import Refusal

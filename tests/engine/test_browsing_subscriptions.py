@@ -9,8 +9,9 @@ import pytest
 
 from broker_core.engine import commands as c
 from broker_core.engine.access import ANYBODY, BROWSE, OPERATIONS, Rule
-from broker_core.engine.effects import Browsed, Delivered, Detached, Outcome
 from broker_core.engine.message import Encoding, Header, Message, Reliability, StoredBody
+from broker_core.engine.outcome import Outcome
+from broker_core.engine.outputs import Browsed, Delivered, Detached
 from broker_core.engine.refusal import Refusal
 from broker_core.engine.selector import compile_selector
 from broker_core.engine.subscription import Filter

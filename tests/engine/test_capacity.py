@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 
 from broker_core.engine import commands as c
-from broker_core.engine.effects import Outcome, Refused
 from broker_core.engine.message import Header, Message
+from broker_core.engine.outcome import Outcome
+from broker_core.engine.outputs import Refused
 from broker_core.engine.refusal import Refusal
 from broker_core.engine.settings import Settings
 from tests.engine.rig import ASSURED, BEST_EFFORT, DEAD, EXPRESS, QUEUE, Bench

@@ -9,8 +9,9 @@ import pytest
 
 from broker_core.engine import commands as c
 from broker_core.engine.destination import Settings
-from broker_core.engine.effects import Death, Outcome
+from broker_core.engine.effects import Death
 from broker_core.engine.message import Header, Message, StoredBody
+from broker_core.engine.outcome import Outcome
 from broker_core.engine.refusal import Refusal
 from tests.engine.rig import ASSURED, BEST_EFFORT, DEAD, EXPRESS, QUEUE, START, Bench, now_of
 

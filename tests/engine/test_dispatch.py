@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from broker_core.engine import commands as c
-from broker_core.engine.effects import Drained
 from broker_core.engine.message import Reliability
+from broker_core.engine.outputs import Drained
 from tests.engine.rig import ASSURED, EXPRESS, QUEUE, Bench
 
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from broker_core.engine import commands as c
-from broker_core.engine.effects import Delivered, Drained, Outcome, Output
+from broker_core.engine.outcome import Outcome
+from broker_core.engine.outputs import Delivered, Drained, Output
 from tests.engine.rig import Bench
 
 TOPIC = "topic/prices"

@@ -9,7 +9,7 @@ import pytest
 
 from broker_core.engine import commands as c
 from broker_core.engine.settings import Settings
-from broker_core.engine.effects import Outcome
+from broker_core.engine.outcome import Outcome
 from broker_core.engine.paging import evict
 from tests.engine.rig import DEAD, EXPRESS, QUEUE, START, Bench
 

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from broker_core.engine import commands as c
-from broker_core.engine.effects import Confirmed
 from broker_core.engine.message import Header, Message, Reliability, StoredBody
+from broker_core.engine.outputs import Confirmed
 from broker_core.engine.refusal import Refusal
 from broker_core.engine.settings import Settings
 from tests.engine.rig import ASSURED, BEST_EFFORT, EXPRESS, QUEUE, RELIABLE, Bench

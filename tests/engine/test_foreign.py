@@ -5,9 +5,10 @@ from __future__ import annotations
 import pytest
 
 from broker_core.engine import commands as c
-from broker_core.engine.effects import Confirmed, Detached, Outcome, Refused
 from broker_core.engine.foreign import routes
 from broker_core.engine.message import Header, Message, Reliability, StoredBody
+from broker_core.engine.outcome import Outcome
+from broker_core.engine.outputs import Confirmed, Detached, Refused
 from broker_core.engine.refusal import Refusal
 from tests.engine.rig import ASSURED, DEAD, EXPRESS, QUEUE, Bench
 

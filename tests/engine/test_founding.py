@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from broker_core.engine import commands as c
-from broker_core.engine.effects import Detached
+from broker_core.engine.outputs import Detached
 from tests.engine.rig import Bench
 from tests.engine.topic_rig import TOPIC, durable, open_clients, publish, restart
 

@@ -7,10 +7,11 @@ import json
 import pytest
 
 from broker_core.engine import commands as c
-from broker_core.engine.effects import Commit, Delivered
 from broker_core.engine.message import Encoding, Header, Message, StoredBody
 from broker_core.engine.message_group import GROUP_ID
+from broker_core.engine.outputs import Delivered
 from broker_core.engine.refusal import Refusal
+from broker_core.engine.writes import Commit
 from broker_core.store import CommitLost
 from tests.engine.rig import ASSURED, DEAD, EXPRESS, QUEUE, START, Bench, now_of
 

@@ -8,10 +8,10 @@ from collections.abc import Callable
 import pytest
 
 from broker_core.engine import commands as c
-from broker_core.engine.effects import Outcome
 from broker_core.engine.memory import MemoryLevel, memory_level
 from broker_core.engine.message import APART_OCTETS, Header, Message, StoredBody, weight_of
 from broker_core.engine.message_group import GROUP_ID, group_of
+from broker_core.engine.outcome import Outcome
 from broker_core.engine.selector import compile_selector
 from broker_core.engine.subscription import Filter
 from tests.engine.rig import ASSURED, BEST_EFFORT, DEAD, EXPRESS, QUEUE, Bench

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from broker_core.engine import commands as c
-from broker_core.engine.effects import Refused
 from broker_core.engine.message import LEVEL_NAMES, VOLATILE, Header, Message, Reliability, StoredBody
+from broker_core.engine.outputs import Refused
 from broker_core.engine.refusal import Refusal
 from tests.engine.rig import ASSURED, BEST_EFFORT, EXPRESS, QUEUE, RELIABLE, Bench
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from broker_core.engine.effects import Waiting
 from broker_core.engine.message import Reliability
+from broker_core.engine.outputs import Waiting
 from broker_core.engine.refusal import Refusal
 from tests.engine.rig import ASSURED, EXPRESS, QUEUE, Bench
 from tests.engine.test_flow_control import ask, full, send

@@ -6,8 +6,9 @@ from __future__ import annotations
 import pytest
 
 from broker_core.engine import commands as c
-from broker_core.engine.effects import Browsed, Detached, Drained, Found, Outcome
 from broker_core.engine.message import Reliability
+from broker_core.engine.outcome import Outcome
+from broker_core.engine.outputs import Browsed, Detached, Drained, Found
 from broker_core.engine.refusal import Refusal
 from broker_core.engine.selector import compile_selector
 from broker_core.engine.subscription import Filter

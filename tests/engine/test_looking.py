@@ -10,8 +10,8 @@ import pytest
 
 from broker_core.engine import commands as c
 from broker_core.engine import looking
-from broker_core.engine.effects import Outcome
 from broker_core.engine.message import Reliability
+from broker_core.engine.outcome import Outcome
 from broker_core.engine.progress import BLOCK, Progress
 from broker_core.engine.settings import Settings
 from tests.engine.rig import ASSURED, EXPRESS, QUEUE, START, Bench

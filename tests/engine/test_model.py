@@ -8,7 +8,8 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 
 from broker_core.engine import commands as c
 from broker_core.engine.settings import Settings
-from broker_core.engine.effects import Delivered, Outcome, Output
+from broker_core.engine.outcome import Outcome
+from broker_core.engine.outputs import Delivered, Output
 from broker_core.engine.selector import compile_selector
 from broker_core.engine.subscription import EVERYTHING, Filter
 from tests.engine.histories import undo

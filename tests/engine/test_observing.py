@@ -6,8 +6,9 @@ from __future__ import annotations
 import pytest
 
 from broker_core.engine import commands as c
-from broker_core.engine.effects import Death, DestinationStatistics, Outcome, Turned
+from broker_core.engine.effects import Death, DestinationStatistics, Turned
 from broker_core.engine.observing import CAUSES, WAITED_MS
+from broker_core.engine.outcome import Outcome
 from broker_core.engine.settings import Settings
 from broker_core.server.metrics import gauges
 from tests.engine.rig import BEST_EFFORT, QUEUE, Bench

@@ -8,9 +8,10 @@ import pytest
 
 from broker_core.engine import commands as c
 from broker_core.engine.dead import REASON
-from broker_core.engine.effects import OperationRow, OperationState, Outcome
 from broker_core.engine.message import StoredBody
+from broker_core.engine.outcome import Outcome
 from broker_core.engine.settings import REJECT_NEWEST
+from broker_core.engine.writes import OperationRow, OperationState
 from tests.engine.rig import ASSURED, BEST_EFFORT, DEAD, EXPRESS, QUEUE, RELIABLE, Bench
 
 OTHER, TOPIC = "queue/other", "topic/prices"

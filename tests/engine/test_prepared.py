@@ -7,7 +7,7 @@ import pytest
 from broker_core.engine import commands as c
 from broker_core.engine.branch import State
 from broker_core.engine.commands import Verb
-from broker_core.engine.effects import Outcome
+from broker_core.engine.outcome import Outcome
 from broker_core.engine.refusal import Refusal
 from broker_core.engine.selector import compile_selector
 from broker_core.engine.subscription import Filter

@@ -7,9 +7,9 @@ import pytest
 from broker_core.engine import commands as c
 from broker_core.engine.branch import State
 from broker_core.engine.commands import Verb
-from broker_core.engine.effects import Delivered
 from broker_core.engine.message import Encoding, Header, Message, StoredBody
 from broker_core.engine.message_group import GROUP_ID, group_of
+from broker_core.engine.outputs import Delivered
 from broker_core.engine.refusal import Refusal
 from tests.engine.branch_rig import OK, OTHER, RESTARTS, XID, YID, BranchBench, prepared
 from tests.engine.rig import ASSURED, BEST_EFFORT, DEAD, EXPRESS, QUEUE, now_of

@@ -8,8 +8,8 @@ import pytest
 
 from broker_core.engine import commands as c
 from broker_core.engine import presence
-from broker_core.engine.effects import Outcome
 from broker_core.engine.message import Header, Message, Reliability
+from broker_core.engine.outcome import Outcome
 from broker_core.engine.presence import page_of_producers
 from broker_core.engine.producers import ADDRESSES_MAX, PER_PEER, Producers
 from broker_core.engine.selector import compile_selector

@@ -7,7 +7,7 @@ import pytest
 from broker_core.engine import commands as c
 from broker_core.engine import recover
 from broker_core.engine.settings import Settings
-from broker_core.engine.effects import Outcome
+from broker_core.engine.outcome import Outcome
 from broker_core.engine.message import Header, Message
 from tests.engine.picture import picture
 from tests.engine.rig import ASSURED, EXPRESS, QUEUE, Bench, now_of

@@ -11,8 +11,8 @@ from hypothesis.stateful import RuleBasedStateMachine, precondition, rule
 
 from broker_core.engine import commands as c
 from broker_core.engine.commands import Verb
-from broker_core.engine.effects import Outcome
 from broker_core.engine.message import Encoding, Header, Message, Reliability
+from broker_core.engine.outcome import Outcome
 from broker_core.engine.selector import compile_selector
 from broker_core.engine.settings import Settings
 from broker_core.engine.subscription import EVERYTHING, Filter

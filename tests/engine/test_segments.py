@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from broker_core.engine import commands as c
-from broker_core.engine.effects import SegmentClosed
+from broker_core.engine.definitions import SegmentClosed
 from broker_core.engine.reads import ExpiredWanted, PageWanted
 from broker_core.engine.upkeep import DropSegment, FreezeSegment
 from tests.engine.rig import DEAD, EXPRESS, START, Bench

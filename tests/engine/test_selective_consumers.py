@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 
 from broker_core.engine import commands as c
-from broker_core.engine.effects import Delivered, Drained, Outcome
 from broker_core.engine.message import Header, Message
+from broker_core.engine.outcome import Outcome
+from broker_core.engine.outputs import Delivered, Drained
 from broker_core.engine.reads import PageWanted, PositionsWanted
 from broker_core.engine.selection import Scan
 from broker_core.engine.selector import compile_selector

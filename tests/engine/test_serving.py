@@ -7,8 +7,10 @@ from itertools import pairwise
 import pytest
 
 from broker_core.engine import commands as c
-from broker_core.engine.effects import Confirmed, Delivered, Effects, Outcome, Refused
+from broker_core.engine.effects import Effects
 from broker_core.engine.message import Header, Message
+from broker_core.engine.outcome import Outcome
+from broker_core.engine.outputs import Confirmed, Delivered, Refused
 from broker_core.engine.reads import PageWanted
 from tests.engine.rig import DEAD, EXPRESS, QUEUE, RELIABLE, START, Bench, deliveries, received
 

@@ -9,7 +9,7 @@ import pytest
 from broker_core.engine import commands as c
 from broker_core.engine.dead import ADDED, EXCEPTION, REPLAYED
 from broker_core.engine.settings import Settings
-from broker_core.engine.effects import Outcome
+from broker_core.engine.outcome import Outcome
 from broker_core.engine.message import VOLATILE
 from broker_core.engine.refusal import Refusal
 from tests.engine.rig import DEAD, EXPRESS, QUEUE, START, Bench

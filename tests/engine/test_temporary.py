@@ -8,8 +8,9 @@ import pytest
 
 from broker_core.engine import commands as c
 from broker_core.engine.destination import Destination
-from broker_core.engine.effects import Confirmed, Outcome
 from broker_core.engine.message import VOLATILE, Encoding, Header, Message, StoredBody
+from broker_core.engine.outcome import Outcome
+from broker_core.engine.outputs import Confirmed
 from broker_core.engine.refusal import Refusal
 from broker_core.engine.selector import compile_selector
 from broker_core.engine.subscription import Filter

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from broker_core.engine.settings import Settings
-from broker_core.engine.effects import Outcome
+from broker_core.engine.outcome import Outcome
 from tests.engine.rig import EXPRESS, START, Bench
 
 

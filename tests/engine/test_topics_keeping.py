@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from broker_core.engine import commands as c
-from broker_core.engine.effects import Outcome
 from broker_core.engine.message import Encoding, Header, Message, Reliability, StoredBody
+from broker_core.engine.outcome import Outcome
 from broker_core.engine.selector import compile_selector
 from broker_core.engine.subscription import Filter
 from tests.engine.rig import ASSURED, BEST_EFFORT, DEAD, EXPRESS, Bench

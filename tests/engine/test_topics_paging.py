@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from broker_core.engine import commands as c
-from broker_core.engine.effects import Outcome
+from broker_core.engine.outcome import Outcome
 from broker_core.engine.reads import PageWanted
 from tests.engine.rig import Bench
 from tests.engine.topic_rig import TOPIC, bench, durable, publish, restart

@@ -7,8 +7,8 @@ from random import Random
 import pytest
 
 from broker_core.engine import commands as c
-from broker_core.engine.effects import Outcome
 from broker_core.engine.message import STORED, Encoding, Header, Message
+from broker_core.engine.outcome import Outcome
 from broker_core.engine.properties import Properties, takes
 from broker_core.engine.routes import Routes
 from broker_core.engine.selector import compile_selector

@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 
 from broker_core.engine import commands as c
-from broker_core.engine.effects import Outcome, Output
 from broker_core.engine.message import Encoding, Header, Message
+from broker_core.engine.outcome import Outcome
+from broker_core.engine.outputs import Output
 from broker_core.engine.refusal import Refusal
 from tests.engine.rig import ASSURED, BEST_EFFORT, DEAD, EXPRESS, QUEUE, RELIABLE, Bench
 

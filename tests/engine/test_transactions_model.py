@@ -7,8 +7,9 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from broker_core.engine import commands as c
-from broker_core.engine.effects import Confirmed, Delivered, Outcome, Output
 from broker_core.engine.message import STORED, Encoding, Header, Message, Reliability
+from broker_core.engine.outcome import Outcome
+from broker_core.engine.outputs import Confirmed, Delivered, Output
 from broker_core.engine.refusal import Refusal
 from broker_core.engine.settings import Settings
 from tests.engine.naive_transactions import NaiveTransaction, NaiveTransactions, Place

@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from broker_core.engine import commands as c
-from broker_core.engine.effects import Outcome, UndoEnd
+from broker_core.engine.definitions import UndoEnd
+from broker_core.engine.outcome import Outcome
 from broker_core.engine.settings import REMOVE_OLDEST, Settings
 from broker_core.engine.message import StoredBody
 from tests.engine.rig import ASSURED, BEST_EFFORT, DEAD, EXPRESS, QUEUE, RELIABLE, Bench

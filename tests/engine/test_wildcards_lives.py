@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from broker_core.engine import commands as c
-from broker_core.engine.effects import SubscriptionDefined, SubscriptionDestroyed
+from broker_core.engine.definitions import SubscriptionDefined, SubscriptionDestroyed
 from broker_core.engine.message import Encoding, Header, Message, StoredBody
 from broker_core.engine.refusal import Refusal
 from broker_core.engine.selector import compile_selector

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from broker_core.engine import commands as c
-from broker_core.engine.effects import OperationRow
+from broker_core.engine.writes import OperationRow
 from tests.engine.rig import QUEUE, Bench
 
 OTHER = "queue/other"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from dataclasses import dataclass, field
 
-from broker_core.engine.effects import Outcome
+from broker_core.engine.outcome import Outcome
 from tests.pipeline.ledgers import LedgerDatabase
 
 LANE = 4

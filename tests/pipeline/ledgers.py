@@ -7,7 +7,7 @@ from typing import Any, Self
 
 import psycopg
 
-from broker_core.engine.effects import Commit
+from broker_core.engine.writes import Commit
 from broker_core.store.ledger import Ledger, create_table
 
 AT = 1_790_000_000_000
@@ -48,7 +48,7 @@ class LedgerDatabase:
         self.connection.execute("DELETE FROM surety.ledger_segment WHERE segment = %s", [segment])
 
     def commit(self, **told: Any) -> int:
-        """`accepted`, `offered`, `settled`, `failures`, `octets`: as engine.effects.Commit has them. Its number."""
+        """`accepted`, `offered`, `settled`, `failures`, `octets`: as engine.writes.Commit has them. Its number."""
         self.number += 1
         commit = Commit(self.number, AT + 1000 * self.number, 10 * self.number, True, 1, **told)
         self.connection.execute(self._ledger.statement(commit, weight=100))

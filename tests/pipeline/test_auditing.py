@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from broker_core.engine.effects import Outcome, SubscriptionDefined
+from broker_core.engine.definitions import SubscriptionDefined
+from broker_core.engine.outcome import Outcome
 from broker_core.pipeline.auditing import WHOLE, Report, Scope, run_audit
 from broker_core.pipeline.holdings import holdings
 from broker_core.pipeline.ingest import ingest

@@ -9,7 +9,9 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.functions import col
 
-from broker_core.engine.effects import BulkCopy, DestinationDestroyed, Outcome, SubscriptionDefined, SubscriptionDestroyed
+from broker_core.engine.definitions import DestinationDestroyed, SubscriptionDefined, SubscriptionDestroyed
+from broker_core.engine.outcome import Outcome
+from broker_core.engine.writes import BulkCopy
 from broker_core.pipeline import ledger
 from broker_core.pipeline.database import snapshot
 from broker_core.pipeline.ledger import Interval, LedgerDropped, events_of, intervals

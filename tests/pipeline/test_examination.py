@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from broker_core.engine.effects import Outcome
+from broker_core.engine.outcome import Outcome
 from broker_core.engine.recovered import LedgerRow
 from broker_core.pipeline.examination import examine, with_evidence
 from broker_core.pipeline.transforms import audit, continuity

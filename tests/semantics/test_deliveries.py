@@ -13,7 +13,7 @@ from broker_core.client.settings import PROFILES, Profile
 from broker_core.engine import commands as c
 from broker_core.engine.policy import Policy
 from broker_core.engine.settings import Settings
-from broker_core.engine.effects import Outcome
+from broker_core.engine.outcome import Outcome
 from broker_core.engine.message import Reliability
 from broker_core.engine.selector import compile_selector
 from broker_core.engine.subscription import Filter

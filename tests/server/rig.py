@@ -11,7 +11,8 @@ from typing import Any
 from broker_core.config import BrokerConfig
 from broker_core.engine import Limits, recover
 from broker_core.engine.settings import Settings
-from broker_core.engine.effects import Checkpoint, Commit, Effects
+from broker_core.engine.effects import Effects
+from broker_core.engine.writes import Checkpoint, Commit
 from broker_core.engine.message import Message
 from broker_core.engine.reads import Read
 from broker_core.engine.upkeep import SweepRetained

@@ -6,8 +6,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from broker_core.engine.effects import Checkpoint
 from broker_core.engine.recovered import LedgerRow, Recovered
+from broker_core.engine.writes import Checkpoint
 from broker_core.server import clock
 from broker_core.server.clock import AHEAD_MS_MAX, Clock, believable
 

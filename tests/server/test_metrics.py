@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from broker_core.engine.effects import Commit
 from broker_core.engine.message import Header, Message
+from broker_core.engine.writes import Commit
 from broker_core.server.metrics import COMMIT_SECONDS, Metrics
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from broker_core.engine.access import ANYBODY, CONSUME, EVERYTHING, OPERATIONS, PRODUCE, Rule
 from broker_core.engine.commands import Attach, Command, Detach, Send, SetAccess
-from broker_core.engine.effects import Confirmed, Delivered, Detached, Output
+from broker_core.engine.outputs import Confirmed, Delivered, Detached, Output
 
 from .audit import Broken
 from .clients import QUEUES

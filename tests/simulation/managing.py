@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
 from broker_core.engine.commands import Command, Control, Open
-from broker_core.engine.effects import Delivered, Output
+from broker_core.engine.outputs import Delivered, Output
 from broker_core.server.managing import Managing
 
 from .audit import Broken

@@ -7,7 +7,8 @@ import asyncio
 from random import Random
 from typing import TYPE_CHECKING, Any
 
-from broker_core.engine.effects import OperationRow, OperationState, UndoEnd
+from broker_core.engine.definitions import UndoEnd
+from broker_core.engine.writes import OperationRow, OperationState
 
 from .audit import DEAD, HELD
 from .clients import MODES, PLAIN, PRIORITIES, Client

@@ -9,11 +9,11 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from random import Random
 
 from broker_core.engine.commands import TakeOver
-from broker_core.engine.effects import Checkpoint, Commit
 from broker_core.engine.message import Message
 from broker_core.engine.reads import ExpiredWanted, PageWanted, PositionsWanted, Read, ScheduledWanted
 from broker_core.engine.recovered import Recovered
 from broker_core.engine.upkeep import CompactSegment, SweepRetained, TrimDuplicates
+from broker_core.engine.writes import Checkpoint, Commit
 from broker_core.store import CommitLost, ControlRequest
 from broker_core.store.memory import MemoryStore
 

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterable
 
 from broker_core.engine.commands import Attach, Command, Detach, Open, PeerLost
-from broker_core.engine.effects import Delivered, Detached, Output, Refused
+from broker_core.engine.outputs import Delivered, Detached, Output, Refused
 
 from .audit import DEAD, Broken
 from .groups import Consumer, Groups

@@ -8,9 +8,10 @@ from collections.abc import Iterable
 
 from broker_core.engine.commands import Command, Detach, Settle, Transacted
 from broker_core.engine.cursor import Cursor
-from broker_core.engine.effects import Delivered, Outcome, Output
 from broker_core.engine.link import Link
 from broker_core.engine.message import Message
+from broker_core.engine.outcome import Outcome
+from broker_core.engine.outputs import Delivered, Output
 from broker_core.engine.shard import Shard
 from broker_core.engine.subscription import Subscription
 

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 import pytest
 
 from broker_core.engine.commands import Command
-from broker_core.engine.effects import Confirmed, Delivered, Output
 from broker_core.engine.message import Header, Message, Reliability, StoredBody
+from broker_core.engine.outputs import Confirmed, Delivered, Output
 from broker_core.stomp.connection import BodyPart, Connection, Event
 from broker_core.stomp.frames import ACK_BY_ID, PART, Parser
 from broker_core.stomp.limits import Limits

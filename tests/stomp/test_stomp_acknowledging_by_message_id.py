@@ -8,8 +8,8 @@ from types import FrameType
 import pytest
 
 from broker_core.engine.commands import Settle
-from broker_core.engine.effects import Outcome
 from broker_core.engine.message import Message
+from broker_core.engine.outcome import Outcome
 from tests.stomp.conversation import LINK, PEER, Client, connected, message, subscribed, whole
 
 

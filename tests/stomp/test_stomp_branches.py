@@ -6,8 +6,8 @@ import pytest
 
 from broker_core.engine.branch import State
 from broker_core.engine.commands import BeginBranch, EndBranch, ListBranches, Transacted, Verb
-from broker_core.engine.effects import Refused
 from broker_core.engine.message import Reliability
+from broker_core.engine.outputs import Refused
 from broker_core.engine.refusal import Refusal
 from broker_core.stomp.sections import SectionMemory
 from tests.stomp.conversation import PEER, SESSION, Client, Cut, byte_by_byte, connected, whole

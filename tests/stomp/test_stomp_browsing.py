@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from broker_core.engine.commands import Browse, Detach, Sync, Unsubscribe
-from broker_core.engine.effects import Browsed, Delivered
 from broker_core.engine.message import StoredBody
+from broker_core.engine.outputs import Browsed, Delivered
 from broker_core.engine.subscription import EVERYTHING
 from broker_core.stomp.outbox import LargeBody
 from tests.stomp.conversation import LINK, PEER, Client, Cut, connected, message

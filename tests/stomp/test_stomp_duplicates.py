@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from broker_core.engine.commands import Send, Transacted
-from broker_core.engine.effects import Confirmed
+from broker_core.engine.outputs import Confirmed
 from broker_core.stomp.sections import SectionMemory
 from tests.stomp.conversation import PEER, Client, Cut, connected
 

@@ -7,7 +7,7 @@ import random
 import pytest
 
 from broker_core.engine.commands import Command, send_of
-from broker_core.engine.effects import Confirmed, Delivered, Refused
+from broker_core.engine.outputs import Confirmed, Delivered, Refused
 from broker_core.engine.refusal import Refusal
 from broker_core.stomp.connection import BodyPart, Connection
 from broker_core.stomp.frames import Parser

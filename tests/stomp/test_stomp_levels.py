@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from broker_core.engine.commands import Send
-from broker_core.engine.effects import Refused
+from broker_core.engine.outputs import Refused
 from broker_core.engine.message import Header, Reliability
 from broker_core.engine.refusal import Refusal
 from broker_core.stomp.escaping import read_canonical

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from broker_core.engine.commands import UNLIMITED_CREDIT, Attach, Detach, Sync
-from broker_core.engine.effects import Attached, Delivered, Detached, Refused
 from broker_core.engine.message import Encoding, StoredBody
+from broker_core.engine.outputs import Attached, Delivered, Detached, Refused
 from broker_core.engine.refusal import Refusal
 from broker_core.engine.subscription import EVERYTHING
 from broker_core.stomp.limits import Limits

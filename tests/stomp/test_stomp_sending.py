@@ -8,9 +8,9 @@ import pytest
 
 from broker_core.engine.commands import Send
 from broker_core.engine.dead import ADDED
-from broker_core.engine.effects import Refused
 from broker_core.engine.message import Reliability
 from broker_core.engine.message_group import MessageGroup
+from broker_core.engine.outputs import Refused
 from broker_core.engine.refusal import Refusal
 from broker_core.stomp.connection import BodyPart
 from broker_core.stomp.escaping import read_canonical

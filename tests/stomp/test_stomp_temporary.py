@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from broker_core.engine.commands import Attach, Request, Send, Transacted
-from broker_core.engine.effects import Confirmed, Refused
 from broker_core.engine.message import STORED
+from broker_core.engine.outputs import Confirmed, Refused
 from broker_core.engine.refusal import Refusal
 from broker_core.stomp.sections import SectionMemory
 from tests.stomp.conversation import INSTANCE, PEER, SESSION, Client, Cut, Event, connected, message

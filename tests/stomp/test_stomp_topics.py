@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from broker_core.engine.commands import Attach, Detach, Unsubscribe
-from broker_core.engine.effects import Refused
+from broker_core.engine.outputs import Refused
 from broker_core.engine.refusal import Refusal
 from tests.stomp.conversation import PEER, Client, Cut, connected, message
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from broker_core.engine.commands import Begin, End, Send, Settle, Sync, Transacted
-from broker_core.engine.effects import Confirmed, Outcome, Refused
+from broker_core.engine.outcome import Outcome
+from broker_core.engine.outputs import Confirmed, Refused
 from broker_core.engine.refusal import Refusal
 from tests.stomp.conversation import LINK, PEER, Cut, connected, subscribed, whole
 

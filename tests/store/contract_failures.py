@@ -6,10 +6,11 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from broker_core.engine.effects import Checkpoint, Copy, SegmentClosed
+from broker_core.engine.definitions import SegmentClosed
 from broker_core.engine.message import StoredBody
 from broker_core.engine.reads import RETAINED, ExpiredWanted, PositionsWanted
 from broker_core.engine.upkeep import CompactSegment, SweepRetained, TrimDuplicates
+from broker_core.engine.writes import Checkpoint, Copy
 from broker_core.store import BodyMissing, CommitLost, SegmentMissing, SpaceExhausted
 from tests.store.rows import Rig, body_of, chunks, close_segment, commit, message, messages, page, positions
 

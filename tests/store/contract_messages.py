@@ -7,12 +7,13 @@ from typing import Any
 
 import pytest
 
-from broker_core.engine.effects import Copy, DestinationDefined, SegmentClosed
+from broker_core.engine.definitions import DestinationDefined, SegmentClosed
 from broker_core.engine.message import Encoding, Header, Message, StoredBody
 from broker_core.engine.reads import RETAINED, ExpiredWanted, PageWanted, PositionsWanted
 from broker_core.engine.selector import compile_selector
 from broker_core.engine.subscription import Filter
 from broker_core.engine.upkeep import CompactSegment, SweepRetained
+from broker_core.engine.writes import Copy
 from broker_core.store import BodyMissing
 from tests.store.rows import PLAIN, QUICK, RICH, Rig, body_of, chunks, close_segment, commit, message, messages, page, positions, told
 

@@ -6,10 +6,11 @@ from dataclasses import replace
 
 import pytest
 
-from broker_core.engine.effects import BulkCopy, OperationRow, OperationState, SegmentClosed
+from broker_core.engine.definitions import SegmentClosed
 from broker_core.engine.message import Header, StoredBody
 from broker_core.engine.reads import RETAINED, PageWanted
 from broker_core.engine.upkeep import CompactSegment
+from broker_core.engine.writes import BulkCopy, OperationRow, OperationState
 from broker_core.store import BodyMissing, CommitLost
 from tests.store.rows import PLAIN, RICH, Rig, body_of, chunks, close_segment, commit, define, message, messages, told
 

@@ -7,8 +7,10 @@ from dataclasses import replace
 import pytest
 
 from broker_core.engine.branch import State
-from broker_core.engine.effects import Outcome, PreparedBranch, SegmentClosed
+from broker_core.engine.definitions import SegmentClosed
 from broker_core.engine.message import Header, Message, Reliability, StoredBody
+from broker_core.engine.outcome import Outcome
+from broker_core.engine.writes import PreparedBranch
 from broker_core.store import BodyMissing, CommitLost
 from tests.store.rows import PLAIN, RICH, Rig, body_of, chunks, commit, delayed, message, messages, told
 

@@ -6,22 +6,15 @@ from dataclasses import replace
 
 import pytest
 
-from broker_core.engine.effects import (
-    AliasDefined,
-    AliasDeleted,
-    Checkpoint,
-    DestinationDefined,
-    DestinationDestroyed,
-    Outcome,
-    PolicyDefined,
-    PolicyDropped,
-    SegmentClosed,
-    SubscriptionDefined,
+from broker_core.engine.definitions import (
+    AliasDefined, AliasDeleted, DestinationDefined, DestinationDestroyed, PolicyDefined, PolicyDropped, SegmentClosed, SubscriptionDefined,
     SubscriptionDestroyed,
-)
+)  # fmt: skip
+from broker_core.engine.outcome import Outcome
 from broker_core.engine.reads import RETAINED
 from broker_core.engine.recovered import Recovered
 from broker_core.engine.upkeep import CompactSegment, SweepRetained
+from broker_core.engine.writes import Checkpoint
 from broker_core.store import SegmentMissing
 from tests.store.rows import QUICK, RICH, Rig, close_segment, commit, define, message, messages, page, positions
 

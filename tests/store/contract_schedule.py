@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from broker_core.engine.effects import DestinationDestroyed, SegmentClosed
+from broker_core.engine.definitions import DestinationDestroyed, SegmentClosed
 from broker_core.engine.message import Header, Reliability, StoredBody
 from broker_core.engine.reads import ScheduledWanted
 from broker_core.engine.upkeep import TrimDuplicates

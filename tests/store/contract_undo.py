@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from broker_core.engine.effects import UndoEnd, UndoEnded, UndoKept
+from broker_core.engine.definitions import UndoEnd, UndoEnded, UndoKept
 from broker_core.store import CommitLost
 from tests.store.rows import Rig, commit, define
 

@@ -6,9 +6,9 @@ import pytest
 
 from broker_core.engine import Limits, recover
 from broker_core.engine import commands as c
-from broker_core.engine.effects import Delivered
 from broker_core.engine.invariants import check
 from broker_core.engine.message import VOLATILE, Header, Message, Reliability
+from broker_core.engine.outputs import Delivered
 from broker_core.store import Store
 from tests.store.rows import Rig
 

@@ -13,9 +13,11 @@ import time
 import psycopg
 import uvloop
 
-from broker_core.engine.effects import Checkpoint, Commit, DestinationDefined, Outcome, SegmentClosed, SubscriptionDefined
+from broker_core.engine.definitions import DestinationDefined, SegmentClosed, SubscriptionDefined
 from broker_core.engine.message import Header, Message
+from broker_core.engine.outcome import Outcome
 from broker_core.engine.reads import PageWanted
+from broker_core.engine.writes import Checkpoint, Commit
 from broker_core.store.lease import Lease
 from broker_core.store.migrate import migrate
 from broker_core.store.postgres import PostgresStore

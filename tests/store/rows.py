@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Sequence
 from typing import Any, Protocol
 
-from broker_core.engine.effects import Commit, DestinationDefined, SegmentClosed, SubscriptionDefined
+from broker_core.engine.definitions import DestinationDefined, SegmentClosed, SubscriptionDefined
 from broker_core.engine.message import Encoding, Header, Message, Reliability, StoredBody
 from broker_core.engine.reads import PageWanted
+from broker_core.engine.writes import Commit
 from broker_core.store import Store
 
 PLAIN = Header(b"content-type:text/plain\n", 4, Reliability.ASSURED)

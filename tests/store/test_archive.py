@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from broker_core.engine.effects import SegmentClosed
+from broker_core.engine.definitions import SegmentClosed
 from broker_core.engine.message import StoredBody
 from broker_core.engine.upkeep import CompactSegment
 from broker_core.store import archive

@@ -9,7 +9,7 @@ from typing import Any
 import psycopg
 import pytest
 
-from broker_core.engine.effects import Checkpoint
+from broker_core.engine.writes import Checkpoint
 from broker_core.store import CommitLost
 from broker_core.store.fence import Fence
 from broker_core.store.lease import TIMES, Lease, Times, connect

@@ -5,7 +5,7 @@ from __future__ import annotations
 import psycopg
 import pytest
 
-from broker_core.engine.effects import Checkpoint
+from broker_core.engine.writes import Checkpoint
 from broker_core.store import CommitLost, ledger
 from broker_core.store.postgres import PostgresStore
 from tests.store.rows import commit

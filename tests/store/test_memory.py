@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from broker_core.engine.commands import TakeOver
-from broker_core.engine.effects import SegmentClosed
+from broker_core.engine.definitions import SegmentClosed
 from broker_core.engine.message import Header, Message, Reliability, StoredBody
 from broker_core.engine.upkeep import CompactSegment
 from broker_core.stomp.escaping import canonical

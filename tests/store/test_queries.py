@@ -7,7 +7,7 @@ import re
 import psycopg
 import pytest
 
-from broker_core.engine.effects import SegmentClosed
+from broker_core.engine.definitions import SegmentClosed
 from broker_core.engine.message import Header
 from broker_core.engine.reads import RETAINED, ExpiredWanted, PageWanted, PositionsWanted, ScheduledWanted
 from broker_core.engine.selector import compile_selector

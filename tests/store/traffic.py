@@ -7,21 +7,12 @@ from random import Random
 from typing import Any
 
 from broker_core.engine.branch import State
-from broker_core.engine.effects import (
-    BulkCopy,
-    Checkpoint,
-    Commit,
-    Copy,
-    DestinationDefined,
-    DestinationDestroyed,
-    Outcome,
-    PreparedBranch,
-    SegmentClosed,
-    SubscriptionDefined,
-)
+from broker_core.engine.definitions import DestinationDefined, DestinationDestroyed, SegmentClosed, SubscriptionDefined
 from broker_core.engine.message import VOLATILE, Header, Message
+from broker_core.engine.outcome import Outcome
 from broker_core.engine.reads import RETAINED, ExpiredWanted, PageWanted, PositionsWanted, ScheduledWanted
 from broker_core.engine.upkeep import CompactSegment, SweepRetained, TrimDuplicates
+from broker_core.engine.writes import BulkCopy, Checkpoint, Commit, Copy, PreparedBranch
 
 DESTINATIONS = (1, 2, 3)
 PRIORITIES = (0, 4, 9)

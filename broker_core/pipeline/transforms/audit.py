@@ -8,7 +8,7 @@ from functools import reduce
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as f
 
-from broker_core.engine.effects import Outcome
+from broker_core.engine.outcome import Outcome
 
 from .lives import CLOSED, KEYS, LANE, OPEN, STATE, SUBSCRIPTION
 from .spans import of_segments

@@ -8,7 +8,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as f
 
 from broker_core.engine.address import DEAD_MESSAGE_QUEUE
-from broker_core.engine.effects import Outcome
+from broker_core.engine.outcome import Outcome
 from broker_core.pipeline.schema import ACCEPTED, DIED, SETTLED, TRACED
 
 from .audit import DYING, LOST, UNRECORDED

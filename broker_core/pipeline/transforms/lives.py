@@ -8,8 +8,8 @@ from functools import reduce
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as f
 
-from broker_core.engine.effects import Outcome
 from broker_core.engine.message import VOLATILE
+from broker_core.engine.outcome import Outcome
 from broker_core.pipeline.schema import ACCEPTED, BEGUN, ENDED, OFFERED, OUTCOMES, SETTLED
 
 from .spans import overlay, pieces

@@ -6,8 +6,8 @@ from __future__ import annotations
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as f
 
-from broker_core.engine.effects import Outcome
 from broker_core.engine.message import VOLATILE
+from broker_core.engine.outcome import Outcome
 from broker_core.pipeline.schema import ACCEPTED, FAILED, OCTETS, OFFERED, SETTLED
 
 from .lives import stored

@@ -8,7 +8,7 @@ from typing import Any
 from broker_core.amqp.refusals import LinkFault
 from broker_core.amqp import arrivals, connection, outcomes, receiver, sender, session
 from broker_core.engine import browsing, engine, settlement, subscribing
-from broker_core.engine.effects import Outcome
+from broker_core.engine.outcome import Outcome
 
 from .plant import Plant
 

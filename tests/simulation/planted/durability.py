@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from broker_core.engine import engine, recovery, settlement
-from broker_core.engine.effects import Confirmed, Effects
+from broker_core.engine.effects import Effects
+from broker_core.engine.outputs import Confirmed
 from broker_core.server.host import Host
 from broker_core.server.reporter import Reporter
 

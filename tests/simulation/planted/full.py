@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from broker_core.engine import capacity, commit_capacity, eligibility, holding, removing, sending
-from broker_core.engine.effects import Confirmed
+from broker_core.engine.outputs import Confirmed
 from broker_core.stomp.tokens import Unsubscribed
 
 from .plant import Plant

@@ -7,7 +7,7 @@ from typing import Any
 
 from broker_core.engine import founding, presence
 from broker_core.engine.commands import Control
-from broker_core.engine.effects import Outcome
+from broker_core.engine.outcome import Outcome
 from broker_core.engine.refusal import Declined
 from broker_core.server.flow import FlowControl
 from broker_core.server.listening import Node

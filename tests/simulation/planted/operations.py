@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from broker_core.engine import bulk, operating, performing
-from broker_core.engine.effects import Outcome
+from broker_core.engine.outcome import Outcome
 
 from .plant import Plant
 

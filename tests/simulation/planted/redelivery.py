@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from broker_core.engine import dead, delivering, settlement
-from broker_core.engine.effects import Outcome
+from broker_core.engine.outcome import Outcome
 from broker_core.engine.wishes import Wishes
 from broker_core.stomp import subscriptions
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from broker_core.engine import engine, placing, routes, subscribing
 from broker_core.engine.commands import Unsubscribe
-from broker_core.engine.effects import Confirmed
+from broker_core.engine.outputs import Confirmed
 from broker_core.engine.registering import register
 
 from .plant import Plant

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from broker_core.engine import dispatch, engine, expiring, fan_out, keeping, recovery, topics
-from broker_core.engine.effects import Outcome
+from broker_core.engine.outcome import Outcome
 from broker_core.engine.progress import Progress
 
 from tests.simulation import term

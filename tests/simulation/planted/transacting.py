@@ -7,7 +7,7 @@ from copy import copy
 from typing import Any
 
 from broker_core.engine import transactions
-from broker_core.engine.effects import Outcome
+from broker_core.engine.outcome import Outcome
 from broker_core.engine.settlement import settle as settle_at_once
 
 from tests.simulation import term
