@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 MODULUS = 1 << 32
 RANGE_MAX = 1 << 31
 ACCEPTED = Outcome.ACCEPTED
+COMMENT_CHARACTERS_MAX = 256
 LOOK_EFFORT = 16
 """Deliveries that a disposition may mean, looked at in a microsecond, about."""
 
@@ -88,12 +89,22 @@ class Unsettled:
             for number, tag in enumerate(tags):
                 self.deliveries[first + number] = (sender, tag)
             return
+        why = why_rejected(state) if state.__class__ is Rejected else ""
         token = None if disposition.settled else Settled(self.session, first, first + len(tags) - 1, told(disposition.state))
         peer = self.session.connection.peer
         if transaction is None:
-            events.append(Settle(peer, sender.link, tags, 0, outcome, token))
+            events.append(Settle(peer, sender.link, tags, 0, outcome, token, why))
         else:
-            events.append(Transacted(peer, transaction, Settle(peer, sender.link, tags, 0, outcome), token))
+            events.append(Transacted(peer, transaction, Settle(peer, sender.link, tags, 0, outcome, comment=why), token))
+
+
+def why_rejected(state: Any) -> str:
+    """As its consumer says, for those who find the message dead; empty: it does not."""
+    error = state.error
+    if error is None:
+        return ""
+    said = f"{error.condition}: {error.description}" if error.description else error.condition
+    return "".join([each if each.isprintable() else " " for each in said[:COMMENT_CHARACTERS_MAX]])
 
 
 def plain(outcome: object) -> Accepted | Rejected | Released | Modified | None:

@@ -163,7 +163,7 @@ def _give_up_all(shard: Shard, link: Link, messages: list[Message], outcome: Out
         cursor = subscription.cursor_of(message)
         assert cursor is not None
         cursor.reserved[message.position] = message
-    shard.handing.append(Returning(subscription, messages, outcome, link.peer))
+    shard.handing.append(Returning(subscription, messages, outcome, link.peer, comment))
 
 
 def answer(shard: Shard, peer: Peer, output: Output) -> None:
@@ -257,16 +257,16 @@ class Returning:
     """What a link that is gone held, or a transaction, or what was given up by one NACK, and what was more than one batch has time for. Until it has
     come back it is reserved, and its subscription is not served: what comes back comes before what was never delivered."""
 
-    __slots__ = ("_messages", "_outcome", "_peer", "_subscription", "octets")
+    __slots__ = ("_comment", "_messages", "_outcome", "_peer", "_subscription", "octets")
 
-    def __init__(self, subscription: Subscription, messages: list[Message], outcome: Outcome, peer: Peer | None = None) -> None:
+    def __init__(self, subscription: Subscription, messages: list[Message], outcome: Outcome, peer: Peer | None = None, comment: str = "") -> None:
         """`peer`: who is told when all of it has come back."""
         self._peer = peer
         if peer is not None:
             peer.returning += 1
         self._subscription = subscription
         self._messages = deque(messages)
-        self._outcome = outcome
+        self._outcome, self._comment = outcome, comment
         self.octets = 0
         subscription.returning += 1
 
@@ -279,7 +279,7 @@ class Returning:
             message = self._messages.popleft()
             steps -= RETURN_STEPS
             if unreserve(subscription, message):
-                give_up(shard, subscription, message, self._outcome)
+                give_up(shard, subscription, message, self._outcome, self._comment)
         if not self._messages:
             self._tell(shard)
             subscription.returning -= 1

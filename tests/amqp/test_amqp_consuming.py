@@ -8,7 +8,7 @@ import pytest
 
 from broker_core.amqp.frames import frame
 from broker_core.amqp.performatives import (
-    ACCEPTED, RECEIVER, RELEASED, SENDER, Accepted, Attach, Detach, Disposition, End, Flow, MessageHeader, Modified, Received, Rejected, Source,
+    ACCEPTED, RECEIVER, RELEASED, SENDER, Accepted, Attach, Detach, Disposition, End, Error, Flow, MessageHeader, Modified, Received, Rejected, Source,
 )  # fmt: skip
 from broker_core.amqp.sections import open_message
 from broker_core.amqp.types import Described, Symbol
@@ -177,6 +177,24 @@ def test_what_is_rejected_or_cannot_be_used_here_is_dead(client: Client, state: 
     assert client.settles(0, state=state) == []
     assert client.bench.depth() == 0
     assert client.bench.depth(DEAD) == 1
+
+
+@pytest.mark.parametrize(
+    ("error", "told"),
+    [
+        (None, b"the consumer rejected the message"),
+        (Error("shop:no-stock"), b"shop:no-stock"),
+        (Error("shop:no-stock", "gone\x00for\ngood"), b"shop:no-stock: gone for good"),
+        (Error("a:b", "x" * 300), b"a:b: " + b"x" * 251),
+    ],
+)
+def test_a_dead_message_says_why_its_consumer_rejected_it(error: Error | None, told: bytes, client: Client) -> None:
+    publishes(client, "a")
+    client.consumes()
+    client.settles(0, state=Rejected(error))
+    [(_, payload)] = [each for each in client.consumes("queue://mq.sys.dmq", handle=1) if isinstance(each, tuple)]
+    assert told in payload
+    assert told + b"x" not in payload
 
 
 @pytest.mark.parametrize(("default", "depth", "dead"), [(None, 1, 0), (Accepted(), 0, 0), (Rejected(), 0, 1), (Modified(delivery_failed=True), 1, 0)])
