@@ -91,6 +91,7 @@ class ShownMessage(ListedMessage):
 class DeadGroup(Shape):
     reason = String(allow_blank=True, help_text="Empty: it was sent here and did not die.")
     origin = String(allow_blank=True)
+    error = String(allow_blank=True, help_text="The sentence that says why, or its first 200 characters.")
     count = Integer()
     octets = Integer()
     first_at = Instant(help_text="When the first of them died.")

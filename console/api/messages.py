@@ -196,7 +196,7 @@ class Import(OfMessages):
 
 
 class DeadGroups(OfMessages):
-    @says("Dead messages by reason and origin", message_shapes.DeadGroups, asks_only=True, parameters=[AFTER])
+    @says("Dead messages by reason, origin and error", message_shapes.DeadGroups, asks_only=True, parameters=[AFTER])
     def get(self, request: Request, number: str) -> Response:
         it = self.found(number)
         found = browsing.groups(self.actor, it.address, self.after_key())
@@ -208,5 +208,5 @@ class DeadGroups(OfMessages):
 
 
 def _group(group: Any) -> dict[str, Any]:
-    told = {name: getattr(group, name) for name in ("reason", "origin", "count", "octets")}
+    told = {name: getattr(group, name) for name in ("reason", "origin", "error", "count", "octets")}
     return told | {"first_at": message_shapes.instant(group.first_at), "last_at": message_shapes.instant(group.last_at)}

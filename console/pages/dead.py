@@ -1,4 +1,4 @@
-"""Dead messages by reason and origin, each group with its way to the messages and back to where they died."""
+"""Dead messages by reason, origin and error, each group with its way to the messages and back to where they died."""
 
 from __future__ import annotations
 
@@ -78,7 +78,8 @@ def _shown(request: HttpRequest, it: Destination, at: str) -> HttpResponse:
 
 
 def _row(group: Group) -> Row:
-    query = urlencode({name: value for name, value in (("reason", group.reason), ("origin", group.origin)) if value})
+    told = (("reason", group.reason), ("origin", group.origin), ("selector", group.selector))
+    query = urlencode({name: value for name, value in told if value})
     return Row(group, WORDS.get(group.reason, group.reason), instant(group.first_at), instant(group.last_at), query)
 
 

@@ -65,7 +65,7 @@ def pages(actor: Actor, address: str, wanted: MessageFilter, limit: int, *, subs
 
 
 def groups(actor: Actor, address: str, after: Key | None = None, *, again: bool = False) -> Groups:
-    """Dead messages of a queue by reason and origin, as far as one look goes; `again`: as of the last second will do. Raises as `page`."""
+    """Dead messages of a queue by reason, origin and error, as far as one look goes; `again`: as of the last second will do. Raises as `page`."""
     require(actor, BROWSE_HEADERS, "browse", address, reads=True)
 
     def counted() -> Groups:

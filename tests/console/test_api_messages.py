@@ -368,6 +368,7 @@ def test_dead_messages_are_counted_by_reason_and_origin(node, operator):
     assert [(group["reason"], group["origin"], group["count"]) for group in found["items"]][:2] == [
         ("EXPIRED", "queue/orders", 3), ("EXPIRED", "queue/invoices", 2),
     ]  # fmt: skip
+    assert found["items"][2]["error"] == "the consumer rejected the message"
     assert (found["complete"], found["looked_at"]) == (True, node.depth(DEAD))
     items = listed(operator, number, "?origin=queue/invoices&reason=EXPIRED")["items"]
     assert len(items) == 2

@@ -10,6 +10,7 @@ from django.test import override_settings
 from django.test.utils import CaptureQueriesContext
 
 from broker_core.engine import commands as c
+from broker_core.engine.outcome import Outcome
 from broker_core.engine.message import Encoding, Header, Message
 from broker_core.viewing import groups
 from broker_core.viewing import page as pages
@@ -38,7 +39,7 @@ def test_nothing_has_died_yet(database, operator):
     assert "No message has died yet." in text_of(operator.get("/dead"))
 
 
-def test_the_dead_are_counted_by_reason_and_origin_and_lead_to_themselves_and_back(node, operator):
+def test_the_dead_are_counted_by_reason_origin_and_error_and_lead_to_themselves_and_back(node, operator):
     dead_from(node, b"a", b"b")
     node.send(b"late", address="queue/other", expires=node.now + 5)
     node.passes(60_000)
@@ -46,8 +47,8 @@ def test_the_dead_are_counted_by_reason_and_origin_and_lead_to_themselves_and_ba
     shown = operator.get("/dead")
     page = text_of(shown)
     assert "3 messages ; 3 looked at" in page
-    assert re.search(r"undeliverable Rejected by its consumer.*? queue/orders 2 ", page)
-    assert re.search(r"expired Its time to live.*? queue/other 1 ", page)
+    assert re.search(r"undeliverable The consumer rejected the message queue/orders 2 ", page)
+    assert re.search(r"expired The message's time to live.*? queue/other 1 ", page)
     assert "Messages at most" in page
     links = [unescape(link) for link in re.findall(r'href="([^"]+origin=queue%2Forders[^"]*)"', shown.content.decode())]
     assert len(keys(operator.get(links[0]))) == 2
@@ -56,6 +57,18 @@ def test_the_dead_are_counted_by_reason_and_origin_and_lead_to_themselves_and_ba
     assert "Retry 2 messages" in text_of(operator.get(counted))
     operator.post(counted, {"verb": "retry"})
     assert (node.depth(), node.depth(DEAD)) == (2, 1)
+
+
+@pytest.mark.parametrize("error", ["shop:no-stock: 100% of 'red_ones' are gone", "x" * 300])
+def test_those_with_an_error_of_their_own_are_a_group_of_their_own(error, node, operator):
+    dead_from(node, b"a")
+    node.send(b"b", b"c")
+    node.does(c.Attach(1, 10, "queue/orders", credit=2))
+    node.does(c.Settle(1, 10, [1, 2], outcome=Outcome.REJECTED, comment=error), c.Detach(1, 10))
+    shown = operator.get("/dead")
+    assert re.search(rf"undeliverable {re.escape(error[:1].upper() + error[1:200])} queue/orders 2 ", text_of(shown))
+    links = [unescape(link) for link in re.findall(r'href="(/destinations/[^"]+/messages[?][^"]*selector=[^"]*)"', shown.content.decode())]
+    assert [len(keys(operator.get(link))) for link in links] == [2, 1]
 
 
 def test_what_one_look_cannot_count_is_counted_on_the_next_page(node, operator, monkeypatch):
