@@ -5,7 +5,7 @@ from django.urls import include, path, re_path
 
 from console.pages import (
     access, accounts, alerts, audit, configuration, connections, definitions, destination, destination_list, destinations, everywhere, named, nodes,
-    operations, operators, overview, producers, reports, sign_on, tasks,
+    operations, operators, overview, producers, replays, reports, sign_on, tasks,
 )  # fmt: skip
 from console.pages.login import Login
 from console.pages.message_addresses import ADDRESSES
@@ -55,6 +55,10 @@ urlpatterns = [
     path("nodes", nodes.listing, name="nodes"),
     path("reports", reports.listing, name="reports"),
     re_path(r"^reports/audits/(?P<number>[0-9]{1,18})$", reports.audit, name="delivery_audit"),
+    path("reports/replays", replays.listing, name="replays"),
+    path("reports/replays/new", replays.create, name="replay_create"),
+    re_path(r"^reports/replays/(?P<number>[0-9]{1,18})$", replays.one, name="replay"),
+    re_path(r"^reports/replays/(?P<number>[0-9]{1,18})/cancel$", replays.cancel, name="replay_cancel"),
     path("alerts", alerts.listing, name="alerts"),
     path("alerts/history", alerts.history, name="alert_history"),
     path("alerts/new", alerts.create, name="alert_create"),

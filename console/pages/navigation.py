@@ -68,7 +68,7 @@ PAGES: tuple[tuple[str, tuple[Page, ...]], ...] = (
         (
             Page("nodes", "Nodes", "nodes", "h", below=("node_do",)),
             Page("alerts", "Alerts", "alerts", "l", below=("alert_history", "alert_create", "alert_change", "alert_delete")),
-            Page("reports", "Reports", "reports", "r", METRICS, ("delivery_audit",)),
+            Page("reports", "Reports", "reports", "r", METRICS, ("delivery_audit", "replays", "replay", "replay_create", "replay_cancel")),
             Page("tasks", "Tasks", "tasks", "k", below=("task_change",)),
         ),
     ),

@@ -19,6 +19,7 @@ from console.services.audit import look
 from .actor import actor_of
 from .asked import asked
 from .charts import Series
+from .replays import tabs
 
 SPANS = {"day": ("24 hours", "minute", timedelta(hours=24)), "week": ("7 days", "hour", timedelta(days=7)), "year": ("a year", "day", timedelta(days=365))}
 MINUTES_A_POINT = 10
@@ -41,6 +42,7 @@ def listing(request: HttpRequest) -> HttpResponse:
     if may(actor, LOOK):
         context |= {"pipeline": pipeline.pipeline(), "runs": [(run, TONES.get(run.state, "")) for run in pipeline.page(limit=RUNS_SHOWN)[0]]}
         context["audits"] = reports.audits(limit=AUDITS_SHOWN)[0]
+        context["tabs"] = tabs("Reports")
     context |= _charts(actor, wanted["span"], it.number if it else None)
     return render(request, "console/reports.html", context)
 

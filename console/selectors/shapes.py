@@ -28,6 +28,8 @@ _ALERTS = """
     SELECT ARRAY(SELECT (id, delivery, attempts)::text FROM console_alertevent ORDER BY id DESC LIMIT 100) AS latest,
            ARRAY(SELECT (rule_id, subject, value, fired_at)::text FROM console_alert ORDER BY id) AS firing,
            ARRAY(SELECT (name, metric, pattern, comparator, threshold, for_seconds, enabled)::text FROM console_alertrule ORDER BY id) AS rules"""
+_REPLAYS = """
+    SELECT ARRAY(SELECT (replay, state, cancels, sent, total)::text FROM surety.pipeline_replay WHERE shard = 0 ORDER BY replay DESC LIMIT 100) AS latest"""
 _TASKS = "SELECT ARRAY(SELECT (name, started_at, ended_at)::text FROM console_taskrun ORDER BY name) AS runs"
 _AUDIT = """
     SELECT (SELECT max(entry) FROM surety.audit) AS latest,
@@ -55,6 +57,7 @@ SHAPES: dict[str, Callable[[], Shape]] = {
     "destinations": destinations.shape,
     "nodes": _nodes,
     "operations": _of(_OPERATIONS),
+    "replays": _of(_REPLAYS),
     "scheduled": _of(_SCHEDULED),
     "subscriptions": _of(_SUBSCRIPTIONS),
     "tasks": _of(_TASKS),

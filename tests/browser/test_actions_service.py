@@ -77,6 +77,20 @@ def test_a_task_is_run_now_and_runs_as_often_as_one_says(page_as, api):
         assert api.does("GET", "schedule/ledger")["seconds"] == seconds
 
 
+@pytest.mark.clicks("replay_cancel")
+def test_a_replay_is_cancelled(page_as, service, api):
+    with service.database() as connection:  # asked for without anybody who does it: that would be Spark
+        asked = """INSERT INTO surety.pipeline_replay (shard, requested_by, address, "into", rate)
+                   VALUES (0, 'operator', 'queue/act.kept', 'queue/act.again', 5) RETURNING replay"""
+        [number] = connection.execute(asked).fetchone()
+    page = page_as().open("/reports/replays")
+    row(page, "queue/act.kept").locator("th a").click()
+    page.click('.page-head a:text-is("Cancel")')
+    agree(page)
+    told(page, "sends nothing more")
+    assert api.does("GET", f"pipeline/replays/{number}")["state"] == "cancelled"
+
+
 VERBS = ("quiesce", "unquiesce", "drain", "takeover", "pause", "resume")
 
 

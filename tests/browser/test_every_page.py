@@ -10,6 +10,9 @@ from broker_core.client import Queue
 from tests.acceptance.python_client import factory, fill
 from tests.browser.watched import NARROW, THEMES
 
+BELOW = ("/destinations/create", "/reports/replays", "/reports/replays/new", "/password")
+"""Pages that the navigation does not offer, and that have something of their own."""
+
 
 @pytest.fixture(scope="module", autouse=True)
 def traffic(service):
@@ -32,7 +35,7 @@ def test_every_page_is_legible_in_both_themes_and_says_nothing_wrong(page_as):
     assert len(paths) >= 6
     found = []
     one = watched.open("/destinations?q=browser.orders").get_attribute("tbody th a", "href")  # of others one may go meanwhile
-    for path in [*paths, one, "/destinations/create", "/password"]:
+    for path in [*paths, one, *BELOW]:
         page = watched.open(path)
         assert page.title().endswith("Surety"), path
         found += [each for theme in THEMES for each in watched.axe(theme)]
@@ -46,7 +49,7 @@ def test_every_page_fits_a_telephone_and_is_reached_from_its_menu(page_as):
     page = watched.open("/")
     assert not page.is_visible("#nav")
     wide = {}
-    for path in offered(page):
+    for path in [*offered(page), *BELOW]:
         watched.open(path)
         if watched.width_beyond() > 0:
             wide[path] = watched.width_beyond()

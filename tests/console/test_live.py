@@ -228,6 +228,7 @@ CHANGES = {
     "destinations": "UPDATE surety.destination SET destroyed_at = now() WHERE destination = 2",
     "nodes": "UPDATE surety.node_status SET listeners = '{\"stomp\": {\"up\": false}}'",
     "operations": "UPDATE surety.operation SET state = 'done', ended_at = 5 WHERE operation = 1",
+    "replays": "INSERT INTO surety.pipeline_replay (shard, requested_by, address, \"into\", rate) VALUES (0, 'olga', 'queue/orders', 'queue/a', 9)",
     "scheduled": "UPDATE surety.destination_statistics SET scheduled = 3 WHERE destination = 1",
     "subscriptions": "INSERT INTO surety.subscription (shard, subscription, destination, name, client_id, shared, selector, no_local, account) "
     "VALUES (0, 1, 1, 's', 'c', false, '', false, 'guest')",

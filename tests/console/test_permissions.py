@@ -14,13 +14,13 @@ DELAYS = {"redelivery_delay_ms": 0, "redelivery_multiplier": 2, "redelivery_dela
 OPEN = {"login", "sign_on", "sign_on_back", "health_live", "health_ready", "metrics"}
 LOOKS = ["overview", "destinations", "accounts", "audit", "operations", "tasks", "policies", "aliases", "objects", "links"]
 LOOKS += ["messages", "dead", "scheduled", "subscriptions", "transactions", "transactions_history", "undo"]
-LOOKS += ["nodes", "access", "tokens", "alerts", "alert_history", "reports"]
+LOOKS += ["nodes", "access", "tokens", "alerts", "alert_history", "reports", "replays"]
 ELSEWHERE = {
     "connections", "connection", "connection_close", "producers", "consumers", "holds", "release",  # test_pages_clients.py
     "operation", "operation_cancel", "task_change", "task_run",  # test_pages_service.py
     "named_create", "named_change", "named_delete",  # test_pages_named.py
     "node_do", "access_create", "access_delete", "grants", "grant_create", "grant_change", "grant_delete", "definitions", "definitions_export",
-    "delivery_audit",  # test_pages_reports.py
+    "delivery_audit", "replay", "replay_create", "replay_cancel",  # test_pages_reports.py
     "settings", "find", "token_revoke", "alert_create", "alert_change", "alert_delete", "alert_test",  # test_pages_administration.py
     "destination", "destination_check", "bulk",  # test_destination_pages.py
 }  # fmt: skip
