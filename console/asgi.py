@@ -13,8 +13,9 @@ os.environ.setdefault("DJANGO_SETTINGS_MODULE", "console.settings")
 
 pages = get_asgi_application()
 
-from console.live.socket import LiveSocket  # noqa: E402  # it needs Django to be set up
+from console.live.admission import Admission  # noqa: E402  # they need Django to be set up
+from console.live.socket import LiveSocket  # noqa: E402
 
 _sockets = CookieMiddleware(URLRouter([path("live", LiveSocket.as_asgi())]))
 # The server itself trusts no header (launch/supervisor.py); without a proxy this trusts nobody either, and passes everything on.
-application = ProxyHeadersMiddleware(ProtocolTypeRouter({"http": pages, "websocket": _sockets}), settings.TRUSTED_PROXIES)
+application = ProxyHeadersMiddleware(ProtocolTypeRouter({"http": Admission(pages), "websocket": _sockets}), settings.TRUSTED_PROXIES)

@@ -98,13 +98,13 @@ def database(url: str) -> dict[str, object]:
         **named,
         "PASSWORD": given.pop("password", ""),
         "CONN_HEALTH_CHECKS": True,  # a server that came back gets new connections, not errors from old ones
-        # Under ASGI every request has a thread of its own, so connections are kept in a pool, not by thread. Eight: as many as
-        # PostgreSQL, the node and the workers leave of its hundred, ten times over.
+        # Under ASGI every request has a thread of its own, so connections are kept in a pool, not by thread. Twelve: one for each
+        # request that is dealt with (live/admission.py), the others for the live feed and its sockets; PostgreSQL has a hundred.
         "OPTIONS": {
             "connect_timeout": "3",
             **given,
             "application_name": "surety console",
-            "pool": {"min_size": 0, "max_size": 8, "timeout": 2},
+            "pool": {"min_size": 0, "max_size": 12, "timeout": 2},
         },
     }
 
@@ -170,6 +170,7 @@ INSTALLED_APPS = [
 ]
 MIDDLEWARE = [
     "console.security.security_headers",
+    "console.live.admission.late_are_told",
     "django.middleware.security.SecurityMiddleware",
     "console.static_files.StaticFiles",
     "django.contrib.sessions.middleware.SessionMiddleware",
@@ -201,6 +202,10 @@ TEMPLATES = [
 ]
 MESSAGE_STORAGE = "django.contrib.messages.storage.session.SessionStorage"
 STATIC_URL = "/static/"
+STORAGES = {
+    "default": {"BACKEND": "django.core.files.storage.FileSystemStorage"},
+    "staticfiles": {"BACKEND": "console.static_files.Versioned"},
+}
 WHITENOISE_USE_FINDERS = True  # straight from the packages: no collectstatic step between a clone and a page
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 DJANGO_CELERY_BEAT_TZ_AWARE = True

@@ -1,5 +1,6 @@
 """Every way the API says no: RFC 9457 problem documents, one code per cause."""
 
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -7,6 +8,7 @@ from typing import Any
 from django.core.exceptions import PermissionDenied
 from django.db import InterfaceError, OperationalError
 from django.http import Http404, HttpRequest, HttpResponse, JsonResponse
+from django.template.loader import render_to_string
 from django.views import defaults
 from rest_framework import exceptions
 from rest_framework.response import Response
@@ -37,6 +39,7 @@ CODES: dict[str, tuple[int, str]] = {
     "node-silent": (503, "No node answered: what it holds is not known"),
     "too-slow": (503, "The messages could not be read in time: ask again, or for less"),
     "unavailable": (503, "The database cannot be reached"),
+    "busy": (503, "More is asked at once than can be answered: nothing was looked at, ask again in a moment"),
 }
 """Status and title by code."""
 SENTENCES = (
@@ -46,6 +49,8 @@ SENTENCES = (
 )  # fmt: skip
 """What services raise for what can never be done as it is asked."""
 ERRORS_MAX = 100
+LATER_SECONDS = 5
+"""After which it is worth asking again, where the database did not answer or too many asked."""
 
 
 @dataclass(eq=False)
@@ -81,7 +86,30 @@ def outside(code: str, page: Callable[..., HttpResponse]) -> Callable[..., HttpR
 
 bad_request = outside("invalid", defaults.bad_request)
 not_found = outside("not-found", defaults.page_not_found)
-server_error = outside("internal", defaults.server_error)
+_bug = outside("internal", defaults.server_error)
+
+
+def server_error(request: HttpRequest) -> HttpResponse:
+    """Where no view answered. That the database could not be asked is no bug, and goes by."""
+    if isinstance(sys.exception(), OperationalError | InterfaceError):
+        return _not_now(request, "unavailable", "The console's database does not answer. Nothing is known to have changed; the reason is in its log.")
+    return _bug(request)
+
+
+def busy(request: HttpRequest) -> HttpResponse:
+    """To who has waited long enough for his turn."""
+    return _not_now(request, "busy", "More pages are asked for than the console can make at once. Nothing was changed.")
+
+
+def _not_now(request: HttpRequest, code: str, sentence: str) -> HttpResponse:
+    """In a page without a frame: who asks could not be found out."""
+    if request.path.startswith("/api/"):
+        answer: HttpResponse = JsonResponse(_document(Problem(code)), status=503, content_type=MEDIA_TYPE)
+    else:
+        words = {"sentence": sentence, "seconds": LATER_SECONDS, "again": request.get_full_path() if request.method == "GET" else "/"}
+        answer = HttpResponse(render_to_string("503.html", words), status=503)
+    answer.headers["Retry-After"] = str(LATER_SECONDS)
+    return answer
 
 
 def handler(error: Exception, context: dict[str, Any]) -> Response | None:
@@ -123,7 +151,7 @@ def _problem(error: Exception) -> Problem | None:
     if isinstance(error, Http404 | exceptions.NotFound):
         return Problem("not-found")
     if isinstance(error, OperationalError | InterfaceError):
-        return Problem("unavailable", headers={"Retry-After": "5"})
+        return Problem("unavailable", headers={"Retry-After": str(LATER_SECONDS)})
     for kind, code in _OF_FRAMEWORK:
         if isinstance(error, kind):
             return Problem(code, str(error.detail))

@@ -9,18 +9,19 @@ from typing import Any
 
 from channels.db import database_sync_to_async
 from channels.generic.websocket import AsyncWebsocketConsumer
+from django.db import DatabaseError
 
 from .board import Subject
 from .feed import Feed
-from .person import is_ours, person, session_key
+from .person import Person, is_ours, person, session_key
 from .topics import pulse, read, subject_of
 
 SUBJECTS_MAX = 500
 TEXT_CHARACTERS_MAX = 1 << 16
 CHECKED_SECONDS = 15
 """So long a session that has ended elsewhere may still be told something."""
-LOGGED_OUT, WRONG = 4401, 4400
-"""Codes of closing: the page goes to the login; the page is not one of ours."""
+LOGGED_OUT, WRONG, LATER = 4401, 4400, 1013
+"""Codes of closing: the page goes to the login; the page is not one of ours; who asks cannot be found out now, and the page comes again."""
 
 
 def _apart(function: Any) -> Any:
@@ -41,11 +42,9 @@ class LiveSocket(AsyncWebsocketConsumer):
             return
         await self.accept()
         self._key = session_key(self.scope["cookies"])
-        self._person = await _apart(person)(self._key)
-        if self._person is None:
-            await self.close(LOGGED_OUT)
-            return
-        self._task = asyncio.create_task(self._speak())
+        who = await self._who()
+        if who is not None:
+            self._task = asyncio.create_task(self._speak(who))
 
     async def receive(self, text_data: str | None = None, bytes_data: bytes | None = None) -> None:
         """`{"watch": [subjects], "feed": name, "since": version}`: what the page shows, and what it has been told; the last two may be missing."""
@@ -65,19 +64,29 @@ class LiveSocket(AsyncWebsocketConsumer):
             with contextlib.suppress(asyncio.CancelledError):
                 await self._task
 
-    async def _speak(self) -> None:
+    async def _who(self) -> Person | None:
+        """Who has opened it, now. None: it is closed."""
+        try:
+            who: Person | None = await _apart(person)(self._key)
+        except DatabaseError:
+            await self.close(LATER)
+            return None
+        if who is None:
+            await self.close(LOGGED_OUT)
+        return who
+
+    async def _speak(self, who: Person) -> None:
         """After each reading what has changed, or only that nothing has. Who reads slowly is told less often, and then more at once."""
         checked = asyncio.get_running_loop().time()
         while True:
             await feed.turned()
             now = asyncio.get_running_loop().time()
             if now - checked > CHECKED_SECONDS:
-                checked = now
-                self._person = await _apart(person)(self._key)
-            if self._person is None:
-                await self.close(LOGGED_OUT)
-                return
-            change = feed.board.since(self._version, self._subjects, self._person.shows)
+                checked, again = now, await self._who()
+                if again is None:
+                    return
+                who = again
+            change = feed.board.since(self._version, self._subjects, who.shows)
             self._version = change.version
             await self.send(json.dumps({"feed": feed.name, "version": change.version, "full": change.full, "cells": change.cells}))
 

@@ -36,11 +36,12 @@ def attention() -> Attention:
     [row] = rows(
         """
         WITH holder AS (
-            SELECT acquired_at FROM surety.lease
+            SELECT acquired_at, (extract(epoch FROM clock_timestamp()) * 1000)::int8 - %(unread_ms)s AS unread_before FROM surety.lease
              WHERE shard = 0 AND holder_pid IS NOT NULL
                AND heartbeat_at >= clock_timestamp() - make_interval(secs => %(heartbeat_seconds_max)s)),
         counted AS (
-            SELECT statistics.*, settings FROM holder CROSS JOIN surety.destination_statistics statistics JOIN surety.destination USING (shard, destination)
+            SELECT statistics.*, settings, unread_before
+              FROM holder CROSS JOIN surety.destination_statistics statistics JOIN surety.destination USING (shard, destination)
              WHERE shard = 0 AND at >= acquired_at AND destroyed_at IS NULL),
         branches AS (SELECT count(*) AS waiting, min(prepared_at) AS oldest FROM surety.prepared WHERE shard = 0 AND ended_at IS NULL)
         SELECT coalesce(sum(depth) FILTER (WHERE address = %(dead_queue)s), 0)::int8 AS dead,
@@ -50,7 +51,7 @@ def attention() -> Attention:
                count(*) FILTER (WHERE depth > 0 AND settings <> '{}' AND address <> %(dead_queue)s
                    AND ((settings->>'max_messages')::int8 BETWEEN 1 AND depth OR (settings->>'max_octets')::int8 BETWEEN 1 AND octets)) AS full,
                count(*) FILTER (WHERE depth > 0 AND consumers = 0 AND address LIKE 'queue/%%' AND address NOT LIKE 'queue/mq.%%'
-                   AND oldest_at < extract(epoch FROM clock_timestamp()) * 1000 - %(unread_ms)s) AS unread,
+                   AND oldest_at < unread_before) AS unread,
                (SELECT coalesce(array_agg(name ORDER BY name), '{}') FROM console_taskrun WHERE problem <> '') AS failed_tasks,
                (SELECT count(*) FROM surety.operation WHERE shard = 0 AND state = 'failed'
                    AND ended_at > extract(epoch FROM clock_timestamp()) * 1000 - 86400000) AS failed_operations

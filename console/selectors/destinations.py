@@ -26,15 +26,15 @@ REPORT_SECONDS_MAX = 3
 # A row counts as known if the holder's heartbeat is fresh and the row was written under its lease: what an earlier holder wrote last may be
 # long past. The node writes a row when it changes, so that its age alone says nothing. The clock is that of the statement: with one that moves on within it
 # PostgreSQL would make the whole list for every page.
-_DESTINATIONS = """
+_KNOWN = """
     WITH holder AS (
         SELECT acquired_at FROM surety.lease
          WHERE shard = 0 AND holder_pid IS NOT NULL
            AND heartbeat_at >= statement_timestamp() - make_interval(secs => %(heartbeat_seconds_max)s)),
     statistics AS NOT MATERIALIZED (
         SELECT * FROM surety.destination_statistics JOIN holder ON at >= acquired_at WHERE shard = 0),
-    defined AS NOT MATERIALIZED ({source}),
-    listed AS (
+    defined AS NOT MATERIALIZED ({source})"""
+_TOLD = """
         SELECT defined.destination AS number, defined.address, defined.automatic, defined.state,
                defined.settings::text AS settings, statistics.depth, statistics.octets, statistics.consumers, statistics.unsettled,
                statistics.accepted_total, statistics.settled_total, statistics.dead_total, statistics.expired_total,
@@ -44,17 +44,27 @@ _DESTINATIONS = """
                     greatest(0, (extract(epoch FROM statement_timestamp()) * 1000)::int8 - statistics.oldest_unsettled_at) END AS oldest_unsettled_ms,
                greatest(statistics.at, statement_timestamp() - make_interval(secs => %(report_seconds_max)s)) AS at,
                CASE WHEN statistics.depth > 0 THEN
-                    greatest(0, (extract(epoch FROM statement_timestamp()) * 1000)::int8 - statistics.oldest_at) END AS oldest_ms,
-               coalesce({rank}, -1) AS rank
-          FROM defined LEFT JOIN statistics USING (destination))
+                    greatest(0, (extract(epoch FROM statement_timestamp()) * 1000)::int8 - statistics.oldest_at) END AS oldest_ms"""
+# What is asked of some that are named, or in the order of names: by their index, nothing is read but these.
+_DESTINATIONS = f"""{_KNOWN},
+    listed AS ({_TOLD} FROM defined LEFT JOIN statistics USING (destination))
     SELECT * FROM listed
+"""
+# A page in another order: which these are is found out first, by as little of each as that and the conditions need, then what is told of them.
+_RANKED = f"""{_KNOWN},
+    chosen AS MATERIALIZED (
+        SELECT destination, address, rank FROM (
+            SELECT destination, defined.address, defined.state, settings, depth, octets, consumers, unsettled, coalesce({{rank}}, -1) AS rank
+              FROM defined LEFT JOIN statistics USING (destination)) AS each
+         WHERE {{conditions}} ORDER BY rank DESC, address LIMIT %(limit)s)
+    SELECT told.*, rank FROM chosen JOIN ({_TOLD} FROM defined LEFT JOIN statistics USING (destination)) AS told ON number = chosen.destination
+     ORDER BY rank DESC, told.address
 """
 # Temporary destinations have no definition: they are what the node tells of them, with negative numbers, and gone when it does not.
 _DEFINED = "SELECT destination, address, automatic, state, settings FROM surety.destination WHERE shard = 0 AND destroyed_at IS NULL"
 _TEMPORARY = "SELECT destination, address, false AS automatic, state, '{}' AS settings FROM statistics WHERE destination < 0"
 _RANKS = {
-    "name": "statistics.depth", "depth": "statistics.depth", "size": "statistics.octets", "unsettled": "statistics.unsettled",
-    "consumers": "statistics.consumers",
+    "depth": "statistics.depth", "size": "statistics.octets", "unsettled": "statistics.unsettled", "consumers": "statistics.consumers",
     # The oldest first, by a number that stays as it is while one turns pages; none of these is negative.
     "oldest": "CASE WHEN statistics.depth > 0 THEN 4611686018427387904 - statistics.oldest_at END",
 }  # fmt: skip
@@ -67,15 +77,10 @@ _SHOWN = {
 }
 
 
-def _source(*, temporary: bool, sort: str = "name") -> str:
-    return _DESTINATIONS.format(source=_TEMPORARY if temporary else _DEFINED, rank=_RANKS[sort])
-
-
-_SOURCES = {False: _source(temporary=False), True: _source(temporary=True)}
+_SOURCE = {False: _DEFINED, True: _TEMPORARY}
 """By whether temporary destinations are asked for. Each connection may have some, so that they are not listed with the others."""
+_SOURCES = {temporary: _DESTINATIONS.format(source=source) for temporary, source in _SOURCE.items()}
 _SECONDS = {"heartbeat_seconds_max": HEARTBEAT_SECONDS_MAX, "report_seconds_max": REPORT_SECONDS_MAX}
-_BY_RANK = ("ORDER BY rank DESC, address", "(rank < %(rank)s OR rank = %(rank)s AND address > %(address)s)")
-_ORDERS = {sort: ("ORDER BY address", "address > %(address)s") if sort == "name" else _BY_RANK for sort in SORTS}
 
 
 class Destination(NamedTuple):
@@ -159,14 +164,16 @@ def page(
     if kind:
         conditions.append("address LIKE %(kind)s")
         parameters["kind"] = f"{'temp-' if temporary else ''}{_literal(kind)}/%"
-    order, following_key = _ORDERS[sort]
     if key := _decoded(after):
-        conditions.append(following_key)
+        conditions.append("address > %(address)s" if sort == "name" else "(rank < %(rank)s OR rank = %(rank)s AND address > %(address)s)")
         parameters["rank"], parameters["address"] = key
-    source = _source(temporary=temporary, sort=sort)
-    found = rows(f"{source} WHERE {' AND '.join(conditions)} {order} LIMIT %(limit)s", parameters)
+    if sort == "name":
+        query = f"{_SOURCES[temporary]} WHERE {' AND '.join(conditions)} ORDER BY address LIMIT %(limit)s"
+    else:
+        query = _RANKED.format(source=_SOURCE[temporary], rank=_RANKS[sort], conditions=" AND ".join(conditions))
+    found = rows(query, parameters)
     shown = found[:limit]
-    following = _encoded(shown[-1]["rank"], shown[-1]["address"]) if len(found) > limit else ""
+    following = _encoded(shown[-1].get("rank", 0), shown[-1]["address"]) if len(found) > limit else ""
     return Page([_destination(row) for row in shown], following)
 
 

@@ -86,6 +86,8 @@ class _Shared:
     lock: Lock = field(default_factory=Lock)
     at: float = -SHARED_SECONDS
     value: Any = None
+    silent_at: float = -SHARED_SECONDS
+    """When no node had answered."""
 
 
 _shared: dict[Hashable, _Shared] = {}
@@ -104,5 +106,11 @@ def shared(key: Hashable, find: Callable[[], Found]) -> Found:
         entry = _shared.setdefault(key, _Shared()) if len(_shared) < SHARED_MAX else _shared.get(key, _Shared())
     with entry.lock:
         if time.monotonic() - entry.at >= SHARED_SECONDS:
-            entry.value, entry.at = find(), time.monotonic()
+            if entry.silent_at > now:
+                raise NodeSilent  # while this one waited for it: a hundred pages would wait for a silent node one after another
+            try:
+                entry.value, entry.at = find(), time.monotonic()
+            except NodeSilent:
+                entry.silent_at = time.monotonic()
+                raise
         return entry.value  # type: ignore[no-any-return]

@@ -31,7 +31,7 @@ def seen(peer: str, headers: list[tuple[bytes, bytes]], trusted: list[str], monk
     monkeypatch.setattr("django.core.asgi.get_asgi_application", lambda: pages)
     with override_settings(TRUSTED_PROXIES=trusted):
         application = runpy.run_module("console.asgi")["application"]
-    asyncio.run(application({"type": "http", "scheme": "http", "client": (peer, 4711), "headers": headers}, None, None))
+    asyncio.run(application({"type": "http", "path": "/", "scheme": "http", "client": (peer, 4711), "headers": headers}, None, None))
     return found["client"][0], found["scheme"]
 
 

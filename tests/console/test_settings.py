@@ -73,7 +73,14 @@ def test_what_the_pages_name_is_served(viewer):
     for path in set(re.findall(r'"(/static/[^"]+)"', page)):
         response = viewer.get(path)
         assert response.status_code == 200
-        assert response.content == Path(finders.find(path.removeprefix("/static/"))).read_bytes()
+        assert response.content == Path(finders.find(path.partition("?")[0].removeprefix("/static/"))).read_bytes()
+
+
+def test_a_browser_keeps_what_pages_name_until_they_name_another(viewer):
+    [path] = set(re.findall(r'"(/static/console/page.css[^"]*)"', viewer.get("/destinations").content.decode()))
+    assert "immutable" in viewer.get(path)["Cache-Control"]
+    for other in (path.partition("?")[0], f"{path}0"):
+        assert "immutable" not in viewer.get(other)["Cache-Control"]
 
 
 def test_a_host_that_is_not_ours_is_refused(database):

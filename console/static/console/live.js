@@ -1,6 +1,7 @@
 // Keeps what changes on the page up to date, and says whether it is: old counters must not pass for new ones. What is told comes over a WebSocket, as
 // a snapshot and then changes; without one the parts that change are fetched again and again.
 const STALE_MS = 3000;
+const LOST_MS = 10000;
 const POLL_MS = 5000;
 const PACE_MS = [0, 1000, 2000, 3000, 5000];
 const AGAIN_MS = [500, 1000, 2000, 5000, 10000];
@@ -10,7 +11,7 @@ const UNKNOWN = "unknown";
 export function live() {
   const shown = document.getElementById("live-state");
   if (!shown) return;
-  let socket = null, feed = null, version = null, tries = 0, heard = 0, failed = false;
+  let socket = null, feed = null, version = null, tries = 0, heard = 0, begun = 0, failed = false;
   const shapes = new Map(), fetched = new Map(), hurried = new Map(), due = new Set();
 
   function say(state, words) {
@@ -37,13 +38,30 @@ export function live() {
   function connect() {
     if (socket || document.hidden) return;
     const own = socket = new WebSocket(`${location.protocol === "https:" ? "wss" : "ws"}://${location.host}/live`);
+    begun = performance.now();
     own.addEventListener("open", watch);
-    own.addEventListener("message", (event) => { tries = 0; heard = performance.now(); failed = false; told(JSON.parse(event.data)); });
+    own.addEventListener("message", (event) => {
+      if (socket !== own) return;
+      tries = 0;
+      heard = performance.now();
+      failed = false;
+      told(JSON.parse(event.data));
+    });
     own.addEventListener("close", (event) => {
-      if (socket === own) socket = null;
+      if (socket !== own) return;
+      socket = null;
       if (event.code === LOGGED_OUT) { location.reload(); return; }
       setTimeout(connect, AGAIN_MS[Math.min(tries++, AGAIN_MS.length - 1)]);
     });
+  }
+
+  // One that is open and says nothing has nobody at its other end any more, and nobody will say so.
+  function abandon() {
+    const silent = socket;
+    if (!silent || performance.now() - Math.max(heard, begun) < LOST_MS) return;
+    socket = null;
+    silent.close();
+    connect();
   }
 
   function told(message) {
@@ -109,6 +127,7 @@ export function live() {
 
   function tick() {
     if (document.hidden) return;
+    abandon();
     const now = performance.now();
     const parts = [...document.querySelectorAll("[data-refresh]")];
     const fresh = isFresh();
