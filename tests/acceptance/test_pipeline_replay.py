@@ -120,3 +120,17 @@ def test_one_that_died_goes_on_and_one_that_is_cancelled_ends(service: Service, 
     assert replaying.replay(place, number, tell=told).state == "cancelled"
     assert row(place, number, "state, sent") == ("cancelled", 0)
     assert left(service, Queue("once")) == []
+
+
+def test_a_message_of_amqp_comes_again_octet_by_octet(service: Service, place: Place) -> None:
+    pytest.importorskip("proton", reason="there is no AMQP client to compare with: make verify installs it")
+    from tests.acceptance import octets
+
+    ask(service, "create", "queue/amqp.kept", archive_ms=DAY_MS)
+    sent = [octets.sent(service, "amqp.kept", number) for number in range(3)]
+    assert [octets.taken(service, "amqp.kept")[0] for _ in sent] == sent
+    number = asked(place, address="queue/amqp.kept", into="queue/amqp.again")
+    assert replaying.replay(place, number, tell=told).sent == 3
+    again = [octets.taken(service, "amqp.again") for _ in sent]
+    assert [bare for bare, _ in again] == sent
+    assert len({replayed for _, replayed in again}) == 3 and None not in [replayed for _, replayed in again]

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.acceptance import torture
+from tests.acceptance import delivery_audit, torture
 
 pytestmark = pytest.mark.alone
 
@@ -14,5 +14,8 @@ def test_kills_of_node_and_database_break_no_promise() -> None:
 
 
 @pytest.mark.slow
-def test_kills_break_no_promise_with_a_second_node_standing_by() -> None:
-    assert torture.torture(SEED + 1, torture.SHORT, standby=True) == 0
+def test_kills_break_no_promise_with_a_second_node_standing_by_and_the_ledger_proves_every_message() -> None:
+    missing = delivery_audit.cannot()
+    if missing:
+        pytest.skip(missing)
+    assert torture.torture(SEED + 1, torture.SHORT, standby=True, audited=True) == 0

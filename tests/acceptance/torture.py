@@ -4,8 +4,8 @@ Producers and consumers work on a queue, on a queue whose consumers have selecto
 whose results are sent within transactions, on a queue with a duplicate window, whose producer repeats what is in doubt under its name, and on a
 queue of message groups, whose consumers come and go; some messages are delayed. Meanwhile the node is killed 100 times, PostgreSQL 20 times
 and the node stopped for 10 s 10 times, at moments that the seed chooses. Then everything is drained and the book of what the clients saw is
-audited (tests.acceptance.book). It prints progress; on failure the seed, the faults, the broken promises and the ends of the logs. Takes about 15
-minutes, `--short` one.
+audited (tests.acceptance.book), and so is the ledger, by the data pipeline where its runtime is there (tests.acceptance.delivery_audit): both must
+prove every message. It prints progress; on failure the seed, the faults, the broken promises and the ends of the logs. Takes about 15 minutes, `--short` one.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import time
 from collections import Counter
 from dataclasses import dataclass
 
-from tests.acceptance import faults
+from tests.acceptance import delivery_audit, faults
 from tests.acceptance.book import Book
 from tests.acceptance.grouped import GroupConsumer, GroupingProducer
 from tests.acceptance.places import EVERYTHING, GROUPED, HEAVY, ONCE, QUEUE, RED, REST, RESULTS, SHARED, SORTED, TASKS, TOPIC
@@ -161,8 +161,8 @@ class Torture:
             time.sleep(min(left, 0.5))
 
 
-def torture(seed: int, form: Form, *, standby: bool = False) -> int:
-    """Run on a service of its own; 0 if every promise was kept."""
+def torture(seed: int, form: Form, *, standby: bool = False, audited: bool = False) -> int:
+    """Run on a service of its own; 0 if every promise was kept. `audited`: and if the pipeline proves so."""
     with contextlib.ExitStack() as stack:
         service = stack.enter_context(Service())
         ports = [service.stomp_port]
@@ -171,6 +171,8 @@ def torture(seed: int, form: Form, *, standby: bool = False) -> int:
         run = Torture(service, seed, form, ports)
         try:
             verdict = run.run()
+            if audited:
+                verdict += delivery_audit.audit(service, run.book.confirmed)
         except Failed as error:
             verdict = [f"failed: {error}", *run.book.verdict()]
         print(run.book.progress(), f"longest interruption {run.slowest:.1f} s", f"repeated under their names {run.naming.repeated}", flush=True)
@@ -188,7 +190,10 @@ def main() -> None:
     parser.add_argument("--standby", action="store_true", help="with a second node standing by; clients know both")
     chosen = parser.parse_args()
     print(f"seed {chosen.seed}", flush=True)
-    sys.exit(torture(chosen.seed, SHORT if chosen.short else FULL, standby=chosen.standby))
+    missing = delivery_audit.cannot()
+    if missing:
+        print(f"the ledger will not be audited. {missing}", flush=True)
+    sys.exit(torture(chosen.seed, SHORT if chosen.short else FULL, standby=chosen.standby, audited=not missing))
 
 
 if __name__ == "__main__":
