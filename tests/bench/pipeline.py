@@ -3,6 +3,7 @@
     python -m tests.bench pipeline                              2,000,000 and 20,000,000 events, on one processor and on two
     python -m tests.bench pipeline --events 2000000 --masters local[2]
     python -m tests.bench pipeline --write                      and put the figures into docs/benchmarks.md
+    python -m tests.bench pipeline --beside                     instead: what a broker's traffic notices of an audit
 
 A broker under load (queues shared by consumers, single and cumulative acknowledgements, transactions, a topic with durable subscribers) writes a ledger. It is
 multiplied: copy after copy of the same commits, with destinations, subscriptions and instants of its own, so that each copy is as true as the first and has
@@ -32,7 +33,8 @@ from psycopg.conninfo import conninfo_to_dict
 from broker_core.store.ledger import RANGES, ROWS_MAX, SCALARS, create_table
 from broker_core.store.migrate import migrate
 from tests.bench import report
-from tests.bench.run import Row
+from tests.bench.run import Bench, Row
+from tests.bench.unharmed import beside_an_audit
 from tests.support.postgres import Server
 from tests.support.service import Service
 
@@ -81,18 +83,31 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--masters", nargs="+", default=["local[1]", "local[2]"])
     parser.add_argument("--messages", type=int, default=20_000, help="of each of the loads that make the ledger")
     parser.add_argument("--memory-mib", type=int, default=2048)
+    parser.add_argument("--beside", action="store_true", help="what 5,000 messages a second notice of an audit on one processor")
+    parser.add_argument("--runs", type=int, default=3, help="of that (default 3)")
+    parser.add_argument("--seconds", type=int, default=60, help="of the traffic alone (default 60)")
+    parser.add_argument("--scale", type=float, default=1.0, help="part of the messages that were sent before (default 1)")
     parser.add_argument("--write", action="store_true", help="put the figures into docs/benchmarks.md")
     chosen = parser.parse_args(arguments)
-    server = Server(shared_buffers="256MB", max_wal_size="4GB")
-    server.start()
-    try:
-        rows = rows_of(list(_measured(server, chosen)))
-    finally:
-        server.stop()
+    rows = _beside(chosen) if chosen.beside else rows_of(_of_runs(chosen))
     print("", *report.HEAD, *report.lines(rows), sep="\n")
     if chosen.write:
         report.write(rows)
     return int(any(row.kept is False for row in rows))
+
+
+def _beside(chosen: argparse.Namespace) -> list[Row]:
+    with Service() as service:
+        return beside_an_audit(Bench(service, None, chosen.runs, chosen.seconds, chosen.scale), chosen.memory_mib)
+
+
+def _of_runs(chosen: argparse.Namespace) -> list[Measured]:
+    server = Server(shared_buffers="256MB", max_wal_size="4GB")
+    server.start()
+    try:
+        return list(_measured(server, chosen))
+    finally:
+        server.stop()
 
 
 def _measured(server: Server, chosen: argparse.Namespace) -> Iterator[Measured]:
