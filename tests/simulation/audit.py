@@ -218,7 +218,8 @@ class Auditor:
                 self._check_count(message, count)
         came_before = at.place in message.seen | message.may_return
         message.seen.add(at.place)
-        message.acked.discard(at.place)
+        if not message.let_go:  # else an ACK of the delivery that was taken back may count for this one: in STOMP 1.1 both have the same name
+            message.acked.discard(at.place)
         if not redelivered:
             message.first_seen.add(at.place)
             at.unflagged.add(uid)
