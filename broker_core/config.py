@@ -212,8 +212,8 @@ class BrokerConfig:
     """Where the data pipeline keeps its Parquet files: a folder, or a URI of a file system that Hadoop knows and a cluster sees (hdfs:, s3a:). Empty: the
     folder `lake` of the home folder."""
     spark_master: str = _text("local[2]", "SURETY_SPARK_MASTER")
-    """Where Spark runs: so many processors of this machine, all of them (local[*]), or a cluster (spark://host:7077, yarn). Niced: the broker comes
-    first."""
+    """Where Spark runs: on so many processors of this machine and on no others, on all of them (local[*]), or on a cluster (spark://host:7077, yarn). Niced:
+    the broker comes first."""
     spark_memory_mib: int = _number(2_048, 512, 1_048_576)
     """Memory of Spark's driver, which on one machine does everything, in MiB. Its Python processes take some 200 MiB each beside it."""
 

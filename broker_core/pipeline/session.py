@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import re
 import shutil
 import sys
 from dataclasses import dataclass
@@ -17,6 +18,8 @@ from pyspark.sql import SparkSession
 from .connector import Surety
 from .surroundings import JAVA_WANTED, SparkMissing
 
+_LOCAL = re.compile(r"local\[([1-9]\d{0,5})(?:,\d+)?\]")
+"""A number of processors, and of attempts at a task."""
 _TOP = Path(__file__).resolve().parents[2]
 
 
@@ -27,7 +30,8 @@ class SparkSettings:
     work: Path
     """A folder for what does not fit in memory, and for Spark's log; it is made."""
     master: str = "local[*]"
-    """Where: this machine's processors, so many of them (`local[2]`), or a cluster (`spark://host:7077`, `yarn`)."""
+    """Where: this machine's processors, so many of them (`local[2]`: Java and Python's workers keep to two, whatever their threads), or a cluster
+    (`spark://host:7077`, `yarn`)."""
     memory_mib: int = 2048
     """Of the driver, which on one machine does everything. Python's workers come on top: about 200 MiB each."""
     niceness: int = 10
@@ -45,7 +49,8 @@ def session(settings: SparkSettings) -> SparkSession:
         return known
     work = settings.work.absolute()
     work.mkdir(parents=True, exist_ok=True)
-    os.setpriority(os.PRIO_PROCESS, 0, max(settings.niceness, os.getpriority(os.PRIO_PROCESS, 0)))  # its Java and its workers inherit it
+    os.setpriority(os.PRIO_PROCESS, 0, max(settings.niceness, os.getpriority(os.PRIO_PROCESS, 0)))  # its Java and its workers inherit both
+    keep_to(settings.master)
     logging.getLogger("py4j").setLevel(logging.WARNING)
     conf = _conf(settings, work)
     log = work / "spark.log"
@@ -62,6 +67,16 @@ def session(settings: SparkSettings) -> SparkSession:
     opened = SparkSession(context)
     opened.dataSource.register(Surety)
     return opened
+
+
+def keep_to(master: str) -> None:
+    """`local[2]` says how many tasks run at once, and Java's compilers, its collector and Python's workers run beside them: on so many processors, the last
+    ones, so that the others are the broker's. Java sees no more than those, and has as many threads for itself."""
+    asked = _LOCAL.fullmatch(master)
+    if asked is None or not hasattr(os, "sched_setaffinity"):  # macOS has no such thing
+        return
+    allowed = sorted(os.sched_getaffinity(0))
+    os.sched_setaffinity(0, allowed[-min(int(asked[1]), len(allowed)) :])
 
 
 def _conf(settings: SparkSettings, work: Path) -> SparkConf:
