@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
 import statistics
 import subprocess
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from tests.bench.run import MESSAGES_ENDLESS, Bench, Row
@@ -28,6 +30,27 @@ def unharmed(title: str, alone: Sequence[Mapping[str, Any]], beside: Sequence[Ma
     return Row(title, "ms", meanwhile, f"< {FACTOR_MUST} x that without", kept, notes=told, decimals=1)
 
 
+def beside_a_loop(bench: Bench, alone: Sequence[Mapping[str, Any]]) -> Row:
+    """What the traffic notices of any work at all, for comparison: a process that counts and does nothing else, of the lowest priority that there is, on the
+    last processor. Where two processors are threads of one core, either is slower while the other is busy."""
+    with _looping():
+        report = bench.timed(bench.ours, **TRAFFIC)
+    row = unharmed("p99 of 1 KiB traffic at 5,000/s beside a loop that does nothing, lowest priority, one processor", alone, [report])
+    row.must, row.kept = "-", None
+    return row
+
+
+@contextlib.contextmanager
+def _looping() -> Iterator[None]:
+    code = f"import os; os.sched_setaffinity(0, [{max(os.sched_getaffinity(0))}]); os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))\nwhile True: pass"
+    process = subprocess.Popen([sys.executable, "-c", code])
+    try:
+        yield
+    finally:
+        process.kill()
+        process.wait()
+
+
 def beside_an_audit(bench: Bench, memory_mib: int) -> list[Row]:
     """The traffic while the data pipeline brings the broker's ledger into its lake and audits it, on one processor, niced: once for each run, each of what is
     new since the one before."""
@@ -44,7 +67,7 @@ def beside_an_audit(bench: Bench, memory_mib: int) -> list[Row]:
         raise RuntimeError(f"the audits found what is not there: {row}")
     carried = statistics.median([report["delivered_rate"] for report in beside])
     notes = [f"audits of {', '.join(f'{seconds:.0f}' for seconds in took)} s, {row[0]:,} fates proven", f"beside {carried:,.0f} msg/s"]
-    return [unharmed("p99 of 1 KiB traffic at 5,000/s beside an audit, local[1]", alone, beside, notes)]
+    return [unharmed("p99 of 1 KiB traffic at 5,000/s beside an audit, local[1]", alone, beside, notes), beside_a_loop(bench, alone)]
 
 
 def _audit(service: Service, memory_mib: int) -> float:
