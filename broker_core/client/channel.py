@@ -19,6 +19,8 @@ WRITE_OCTETS = 1 << 16
 """What is written by the caller itself, without leaving it to the I/O thread."""
 UNSENT_OCTETS_MAX = 1 << 20
 """Beyond it callers wait until the socket takes more."""
+WAIT_SECONDS_MAX = 86_400.0
+"""At a time. Operating systems cannot wait as long as applications may want to."""
 
 
 class Bell:
@@ -89,8 +91,17 @@ class Channel:
         """For good: the I/O thread is about to end."""
         self.close()
         self._is_over = True
-        for each in (self._io, self._lead, self._io_bell, self._lead_bell):
-            each.close()
+        self._io.close()
+        self._io_bell.close()
+        if self._led_for is None:
+            self._end_leading()
+        else:
+            self._lead_bell.ring()
+
+    def _end_leading(self) -> None:
+        """Not while a caller waits with them, or has been woken and has not got the lock yet."""
+        self._lead.close()
+        self._lead_bell.close()
 
     # -- writing ------------------------------------------------------------------------------------------------------------------------
     @property
@@ -141,7 +152,7 @@ class Channel:
         self._is_paused = self._machine.wants_pause
         self._watch()
         more = self._may_read and self._socket is not None and self._socket.has_more
-        timeout = 0.0 if more else None if awake_at >= NEVER else max(0, awake_at - milliseconds()) / 1000
+        timeout = 0.0 if more else None if awake_at >= NEVER else min(max(0, awake_at - milliseconds()) / 1000, WAIT_SECONDS_MAX)
         self._lock.release()
         try:
             ready = self._io.select(timeout)
@@ -173,6 +184,8 @@ class Channel:
         finally:
             self._led_for = None
             self._watch()
+            if self._is_over:
+                self._end_leading()
         return True
 
     def _is_readable(self, ready: list[tuple[selectors.SelectorKey, int]]) -> bool:

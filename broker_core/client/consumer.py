@@ -52,7 +52,11 @@ class MessageConsumer(ConsumerFace[MessageListener]):
                     machine.check_open()
             message, confirmation = taken
             if confirmation is not None:
-                self._session.await_quietly(confirmation)
+                try:
+                    self._session.await_quietly(confirmation)
+                except BaseException:  # a signal's handler has raised: the next one has it
+                    machine.keep(message, confirmation)
+                    raise
             else:
                 driver.flush_soon()
         return message

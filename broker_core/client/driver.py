@@ -12,7 +12,7 @@ import threading
 import time
 from collections.abc import Callable
 
-from .channel import Channel
+from .channel import WAIT_SECONDS_MAX, Channel
 from .clock import milliseconds
 from .exceptions import CONNECTION_LOST, IllegalStateException, JMSException
 from .machine import NEVER, Address, Addresses, Attempts, Confirmation, ConnectionMachine, Phase
@@ -55,8 +55,12 @@ class Driver:
         """Without the lock: connect, and return when a broker has let us in. Raises if none has."""
         self._thread.start()
         with self.lock:
-            while not self.machine.opened.is_settled:
-                self.condition.wait()
+            try:
+                while not self.machine.opened.is_settled:
+                    self.condition.wait()
+            except BaseException:  # a signal's handler has raised: nobody will close what is opened now
+                self.stop()
+                raise
         self.machine.opened.check()
 
     def stop(self) -> None:
@@ -110,6 +114,8 @@ class Driver:
     def sleep(self, condition: threading.Condition, timeout: float | None) -> None:
         """Until something may have come for whoever waits on `condition`."""
         self.flush_soon()
+        if timeout is not None:
+            timeout = min(timeout, WAIT_SECONDS_MAX)
         if self.machine.phase is Phase.OPEN and self._channel.lead(condition, timeout):
             self._take_in()
             if self.machine.completions:
@@ -229,7 +235,7 @@ class Driver:
                 assert confirmation.completion is not None and confirmation.message is not None
                 try:
                     confirmation.completion(confirmation.message, confirmation.error)
-                except Exception:
+                except BaseException:  # sys.exit() too: it would end this thread, and the connection with it
                     log.exception("A completion listener failed")
         finally:
             self.lock.acquire()

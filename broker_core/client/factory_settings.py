@@ -23,6 +23,9 @@ NUMBERS = (
     "connection_flow_count", "connection_flow_limit", "optimize_acknowledge_timeout", "override_expiration", "queue_browser_retrieve_timeout",
 )  # fmt: skip
 """None of them is negative, but for what may go on for ever."""
+INTERVALS = ("reconnect_interval", "socket_connect_timeout", "ping_interval", "optimize_acknowledge_timeout")
+SECONDS_MAX = 999_999
+"""Of an interval: the broker takes nine digits of milliseconds, and the operating system not many more."""
 WORDS: dict[str, type[AddressListBehavior | Reliability]] = {
     "address_list_behavior": AddressListBehavior, "nonpersistent_reliability": Reliability, "persistent_reliability": Reliability,
 }  # fmt: skip
@@ -136,6 +139,8 @@ class FactorySettings(Settings):
             least = -1 if name in FOR_EVER else 0
             if value is not None and (wrong_number(value) or value < least):
                 return f"{name} is {value!r}: it must not be negative" + (", but for -1, for ever" if least else "")
+            if name in INTERVALS and value > SECONDS_MAX:
+                return f"{name} is {value!r}: it must be at most {SECONDS_MAX} seconds"
         return ""
 
     def _wrong_word(self) -> str:
@@ -151,8 +156,8 @@ class FactorySettings(Settings):
             batch = getattr(self.dups_ok_policy, name)
             if batch is None:
                 continue
-            if type(batch.messages) is not int or batch.messages < 0 or wrong_number(batch.timeout) or batch.timeout < 0:
-                return f"dups_ok_policy's {name} is {batch!r}: messages and timeout must not be negative"
+            if type(batch.messages) is not int or batch.messages < 0 or wrong_number(batch.timeout) or not 0 <= batch.timeout <= SECONDS_MAX:
+                return f"dups_ok_policy's {name} is {batch!r}: messages and timeout must not be negative, and the timeout at most {SECONDS_MAX} seconds"
             if wrong_number(batch.percent) or not 0 <= batch.percent <= 100 or not (batch.messages or batch.percent):
                 return f"dups_ok_policy's {name} is {batch!r}: it needs messages, or more than 0 and at most 100 percent"
         return ""

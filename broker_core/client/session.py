@@ -159,7 +159,7 @@ class Session(SessionFace[MessageConsumer, MessageConsumer, None]):
             handled, failed = True, False
             try:
                 consumer.call(message)
-            except Exception:
+            except BaseException:  # sys.exit() too: it would end this thread, and close() wait for the listener for ever
                 log.exception("A message listener failed")
                 failed = True
 

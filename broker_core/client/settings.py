@@ -117,9 +117,9 @@ class Settings:
     reconnect_interval: float = 3.0
     """Between attempts at one address."""
     socket_connect_timeout: float = 0.0
-    """0: the operating system's."""
+    """0: the operating system's, and half a minute for agreeing on TLS."""
     ping_interval: float = 30.0
-    """At least so often either side says something; a broker that is silent twice as long is lost. 0: never."""
+    """At least so often either side says something; a broker that is silent twice as long is lost, and not waited for by `close()`. 0: never."""
 
     # -- who this is ------------------------------------------------------------------------------------------------------------------
     configured_client_id: str = ""

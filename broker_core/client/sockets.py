@@ -6,8 +6,11 @@ import socket
 import ssl
 
 from .machine import Address
+from .machine.attempts import LOGIN_SECONDS
 
 RECEIVE_OCTETS = 1 << 18
+HANDSHAKE_SECONDS = LOGIN_SECONDS
+"""How long a peer may be silent while TLS is agreed on, if socket_connect_timeout does not say it: one that never speaks it would be waited for for ever."""
 
 
 class Socket:
@@ -19,6 +22,7 @@ class Socket:
         try:
             opened.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             if address.tls:
+                opened.settimeout(connect_timeout or HANDSHAKE_SECONDS)
                 opened = (context or ssl.create_default_context()).wrap_socket(opened, server_hostname=address.host)
             opened.setblocking(False)
         except BaseException:

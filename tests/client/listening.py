@@ -37,6 +37,8 @@ class ListeningBroker:
         """Said after the next SEND. TLS must be spoken by one thread."""
         self.object = ""
         """What CONNECTED tells, as JSON."""
+        self.beats = "0,0"
+        """What CONNECTED promises; none is ever sent."""
         self.refusal = ""
         """What whoever connects is told."""
         self._context = context
@@ -132,7 +134,7 @@ class ListeningBroker:
                 accepted.sendall(f"ERROR\nmessage:{self.refusal}\n\n\0".encode())
             else:
                 told = f"administered-object:{self.object}\n".encode() if self.object else b""
-                accepted.sendall(b"CONNECTED\nversion:1.2\nsession:n-1-7\nheart-beat:0,0\n%b\n\0" % told)
+                accepted.sendall(b"CONNECTED\nversion:1.2\nsession:n-1-7\nheart-beat:%b\n%b\n\0" % (self.beats.encode(), told))
                 if self.hanging_up:
                     accepted.shutdown(socket.SHUT_RDWR)
             return

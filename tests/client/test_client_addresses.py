@@ -29,7 +29,7 @@ def test_addresses_are_read_with_and_without_scheme_and_port() -> None:
     assert tried(address_list=["a:1", " b "]) == [("a", 0), ("b", 0)]
 
 
-@pytest.mark.parametrize("wrong", ["", "http://a", "a:0", "a:70000", "a:b", "stomp://", "a b", [], "a,,b"])
+@pytest.mark.parametrize("wrong", ["", "http://a", "a:0", "a:70000", "a:b", "stomp://", "a b", [], "a,,b", "a..b", ".a", "x" * 64])
 def test_what_is_no_address_is_refused_with_an_example(wrong: Any) -> None:
     with pytest.raises(JMSException, match="stomp://"):
         Addresses(Settings(address_list=wrong), 0)

@@ -98,6 +98,20 @@ def test_a_broker_that_is_silent_for_two_intervals_is_lost() -> None:
     assert "said nothing for 60 s" in str(broker.client.failure)
 
 
+def test_it_is_not_waited_for_when_one_leaves() -> None:
+    broker = Broker(connected=False)
+    broker.lets_in("1000,20000")
+    leaving = broker.client.close()
+    assert leaving is not None and b"DISCONNECT" in broker.client.data_to_send()
+    broker.passes(22_500)
+    assert broker.client.data_to_send() == b"\n", "nor is the broker to believe that nobody is there"
+    assert broker.client.next_deadline() > broker.now, "and nobody looks all the time"
+    broker.passes(37_500)
+    assert broker.client.phase is Phase.CLOSED
+    with pytest.raises(JMSException, match="said nothing for 60 s"):
+        leaving.check()
+
+
 @pytest.mark.parametrize(("ping", "broker_says"), [(0, "1000,1000"), (30, "0,0")])
 def test_who_wants_no_heart_beats_gets_none(ping: float, broker_says: str) -> None:
     broker = Broker(ping_interval=ping, connected=False)

@@ -264,6 +264,9 @@ ASKED: list[tuple[type[JMSException], str, str, Mistake]] = [
     (DESTINATION, "name one in send", "no destination", lambda s: sent(s, None)),
     (DESTINATION, "is the broker's own", "the broker's own", lambda s: sent(s, Queue("mq.sys.dmq"))),
     (DESTINATION, "was deleted: create another one", "a deleted one", to_a_deleted_one),
+    (InvalidClientIDException, "holds a NUL character", "browser of a client with NUL",
+     lambda s: s.session.create_durable_browser(T, "d", client_id="a\0b")),
+    (InvalidClientIDException, "must be a str", "browser of a client that is none", lambda s: s.session.create_durable_browser(T, "d", client_id=5)),
     (STATE, "create one without a destination", "another destination", lambda s: s.producer.send("x", B)),
     (STATE, "close it before deleting", "deleted under a consumer", deleted_under_a_consumer),
     (STATE, "1 to 255 characters", "unsubscribe of no name", lambda s: s.session.unsubscribe("")),
@@ -354,6 +357,8 @@ NEGATIVE = (
     ("settings", "sentence"),
     [
         *(({name: wrong}, f"{name} is .*must not be negative") for name in NEGATIVE for wrong in (-1, "5", True, float("nan"))),
+        *(({name: 1e12}, f"{name} is .*at most 999999 seconds") for name in ("reconnect_interval", "socket_connect_timeout", "ping_interval")),
+        ({"dups_ok_policy": DupsOkPolicy(on_topics=Batch(messages=1, timeout=float("inf")))}, "at most 999999 seconds"),
         ({"address_list_iterations": -2}, "but for -1, for ever"), ({"reconnect_attempts": -2}, "but for -1, for ever"),
         ({"address_list_behavior": "SOMEHOW"}, "PRIORITY, RANDOM"), ({"persistent_reliability": "safe"}, "best-effort, express"),
         ({"nonpersistent_reliability": "fast"}, "best-effort, express"), ({"override_delivery_mode": 3}, "NON_PERSISTENT, PERSISTENT"),

@@ -86,10 +86,19 @@ def _count(times: int) -> Iterator[int]:
 
 def _address(text: str) -> Address:
     found = _ADDRESS.fullmatch(text)
-    if found is None or (found[3] and not 0 < int(found[3]) < 65536):
+    if found is None or (found[3] and not 0 < int(found[3]) < 65536) or not _is_host(found[2]):
         raise JMSException(f"{text!r} is no address of a broker: write stomp://HOST:PORT, or stomp+tls://HOST:PORT")
     tls = found[1] == "stomp+tls"
     return Address(found[2].strip("[]"), int(found[3]) if found[3] else TLS_PORT if tls else PORT, tls)
+
+
+def _is_host(name: str) -> bool:
+    """It can be looked up: no level of it is empty or has more than 63 octets."""
+    try:
+        name.encode("idna")
+    except UnicodeError:
+        return False
+    return True
 
 
 def unreachable(errors: list[str]) -> JMSException:

@@ -163,7 +163,7 @@ class ConnectionMachine:
             self.ack_at = NEVER
             for session in self.sessions.values():
                 session.tick(now)
-        if self.phase is Phase.OPEN:
+        if self.is_open:  # who is leaving waits for an answer, and not for ever
             heart = self._heart
             if self.wants_pause:
                 heart.received_at = now  # the silence is ours

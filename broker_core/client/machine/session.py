@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from broker_core.client.bounds import wrong_subscription_name, wrong_text
+from broker_core.client.bounds import wrong_client_id, wrong_subscription_name, wrong_text
 from broker_core.client.destinations import Destination, Queue, TemporaryTopic, Topic
 from broker_core.client.exceptions import (
     IllegalStateException,
+    InvalidClientIDException,
     InvalidDestinationException,
     InvalidSelectorException,
     JMSException,
@@ -90,6 +91,8 @@ class SessionMachine:
         _check_destination(what)
         if what.durable:
             _check_subscription_name(what.name)
+        if what.client_id is not None and (wrong := wrong_client_id(what.client_id)):
+            raise InvalidClientIDException(f"the client identifier {wrong}")
         _check_selector(what.selector)
         self.connection.temporaries.check_own(what.destination)
 
