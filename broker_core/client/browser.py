@@ -19,6 +19,10 @@ if TYPE_CHECKING:
     from .session import Session
 
 
+LOCK_SECONDS = 0.2
+"""How long the end of a look waits for the lock, which others give up sooner: the thread's own call may have it."""
+
+
 class Browser(BrowserFace):
     """Each iteration is a new look, and consumes nothing."""
 
@@ -83,8 +87,15 @@ class _Look:
                 self._session.sleep(left)
 
     def close(self) -> None:
-        with self._driver.lock:
-            if not self._driver.machine.is_ended:
+        """Also by the garbage collector, in the end, of one that nobody has any more: in any thread, perhaps within a call that has the lock."""
+        driver = self._driver
+        if not driver.lock.acquire(timeout=LOCK_SECONDS):
+            driver.abandoned.append(self._machine.close)
+            return
+        try:
+            if not driver.machine.is_ended:
                 confirmation = self._machine.close()
                 if confirmation is not None:
                     self._session.await_quietly(confirmation)
+        finally:
+            driver.lock.release()

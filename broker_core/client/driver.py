@@ -50,6 +50,8 @@ class Driver:
         self._blocked = 0
         """Callers that wait for room."""
         self._stopping = False
+        self.abandoned: list[Callable[[], object]] = []
+        """What is to be done as soon as may be by whoever has the lock. The only thing that is added to without it."""
 
     def start(self) -> None:
         """Without the lock: connect, and return when a broker has let us in. Raises if none has."""
@@ -142,6 +144,8 @@ class Driver:
     def _notify(self) -> None:
         """Wake those for whom something has come, and those for whom there is room."""
         machine = self.machine
+        if self.abandoned:
+            self._end_abandoned()
         for each in machine.take_woken():
             if each is machine:
                 self.notify(self.condition)
@@ -149,6 +153,13 @@ class Driver:
                 each.owner.notify()
         if self._blocked and self._has_room():
             self.notify(self.condition)
+
+    def _end_abandoned(self) -> None:
+        abandoned, self.abandoned = self.abandoned, []
+        for end in abandoned:
+            if not self.machine.is_ended:
+                end()
+        self.flush_soon()
 
     # -- the I/O thread -----------------------------------------------------------------------------------------------------------------
     def _run(self) -> None:

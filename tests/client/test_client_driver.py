@@ -93,6 +93,25 @@ def test_a_message_whose_receive_was_interrupted_by_a_signal_is_for_the_next(bro
         assert consumer.receive(SECONDS).body == "x"
 
 
+def test_a_look_that_the_garbage_collector_ends_within_another_call_ends_later(broker: ListeningBroker) -> None:
+    with connect(broker) as connection:
+        session = connection.create_session()
+        look = iter(session.create_browser(A))
+        broker.delivers("2", b"x")
+        next(look)
+        circle = [look]
+        circle.append(circle)  # type: ignore[arg-type]
+        del look, circle
+
+        def collect() -> None:
+            with connection._driver.lock:
+                gc.collect()
+
+        Doing(collect).ends()
+        session.create_producer(A).send("x")
+        assert broker.hears("UNSUBSCRIBE").headers["id"] == "2"
+
+
 # -- listeners ------------------------------------------------------------------------------------------------------------------------
 def test_a_listener_that_would_end_the_process_has_failed_and_nobody_waits_for_it(broker: ListeningBroker, caplog: pytest.LogCaptureFixture) -> None:
     def listener(message: Message) -> None:
