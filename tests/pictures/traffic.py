@@ -62,7 +62,7 @@ class Traffic:
         """What an operator does once there are dead messages: he has some sent back, counts others, and has the ledger audited, where Spark can run."""
         operator = Browser(self._service.http_port)
         operator.log_in(*ADMINISTRATOR)
-        number = operator.does("GET", "destinations?q=mq.sys.dmq")["results"][0]["number"]
+        number = operator.does("GET", "destinations?address=queue/mq.sys.dmq")["items"][0]["number"]
         for dry, limit in (("false", 10), ("true", 1_000)):
             operator.does("POST", f"destinations/{number}/operations?dry_run={dry}", {"verb": "retry", "limit": limit})
         if why := cannot():
