@@ -9,6 +9,7 @@ from __future__ import annotations
 import selectors
 import socket
 import threading
+from contextlib import suppress
 
 from .clock import milliseconds
 from .exceptions import CONNECTION_LOST, JMSException
@@ -118,6 +119,7 @@ class Channel:
             try:
                 taken = self._socket.send(self._unsent)
             except OSError as error:
+                self._hear_last()
                 self._lost(error)
                 return
             self._machine.wrote(milliseconds())
@@ -225,6 +227,16 @@ class Channel:
             self._machine.receive_data(data, milliseconds())
         elif data is not None:
             self._machine.lost(JMSException("the broker closed the connection", CONNECTION_LOST), milliseconds())
+
+    def _hear_last(self) -> None:
+        """A broker that has refused something says so, and closes, however much is on its way to it: what it said must not be lost for that."""
+        machine, opened = self._machine, self._socket
+        assert opened is not None
+        with suppress(OSError):
+            while (data := opened.receive()) and machine.is_open:
+                machine.receive_data(data, milliseconds())
+                while machine.has_more:
+                    machine.proceed(milliseconds())
 
     def _lost(self, error: OSError) -> None:
         self._machine.lost(JMSException(f"the connection to the broker is lost: {error}", CONNECTION_LOST), milliseconds())

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from broker_core.client import ConnectionFactory, JMSException, Message, sockets
+from broker_core.client import ConnectionFactory, JMSException, Message, ResourceAllocationException, sockets
 from broker_core.client.channel import UNSENT_OCTETS_MAX
 from tests.client.driving import NON_PERSISTENT, QUIET, A, Doing, connect
 from tests.client.listening import SECONDS, ListeningBroker
@@ -97,8 +97,9 @@ def test_a_look_that_the_garbage_collector_ends_within_another_call_ends_later(b
     with connect(broker) as connection:
         session = connection.create_session()
         look = iter(session.create_browser(A))
-        broker.delivers("2", b"x")
+        showing = Doing(lambda: broker.hears("SUBSCRIBE") and broker.delivers("2", b"x"))
         next(look)
+        showing.ends()
         circle = [look]
         circle.append(circle)  # type: ignore[arg-type]
         del look, circle
@@ -145,6 +146,21 @@ def test_one_that_reads_when_the_broker_has_fallen_silent_is_told_so_however_lat
     for _ in range(3):  # who comes first is chance
         with pytest.raises(JMSException, match=r"said nothing for 0\.1 s"), connect(broker, ping_interval=0.05) as connection:
             connection.create_session().create_consumer(A).receive(SECONDS)
+
+
+def test_what_a_broker_refused_is_told_although_writing_to_it_fails_first(broker: ListeningBroker) -> None:
+    with connect(broker) as connection:
+        producer = connection.create_session().create_producer(A)
+        driver = connection._driver
+        with driver.lock:  # nobody reads what it says before it is gone
+            broker.says(b"ERROR\nmessage:message too large\n\n\0")
+            broker.drops()
+            for _ in range(2):  # what is written first is answered by a reset
+                time.sleep(QUIET)
+                driver.machine.write(b"\n")
+                driver.flush()
+        with pytest.raises(ResourceAllocationException, match="message too large"):
+            producer.send("x")
 
 
 # -- connecting -----------------------------------------------------------------------------------------------------------------------
