@@ -170,7 +170,7 @@ INSTALLED_APPS = [
 ]
 MIDDLEWARE = [
     "console.security.security_headers",
-    "console.live.admission.late_are_told",
+    "console.live.admission.refused_are_told",
     "django.middleware.security.SecurityMiddleware",
     "console.static_files.StaticFiles",
     "django.contrib.sessions.middleware.SessionMiddleware",

@@ -101,6 +101,13 @@ def busy(request: HttpRequest) -> HttpResponse:
     return _not_now(request, "busy", "More pages are asked for than the console can make at once. Nothing was changed.")
 
 
+def too_large(request: HttpRequest) -> HttpResponse:
+    """To who sends more than anything here takes."""
+    if request.path.startswith("/api/"):
+        return JsonResponse(_document(Problem("too-large")), status=413, content_type=MEDIA_TYPE)
+    return HttpResponse(render_to_string("413.html"), status=413)
+
+
 def _not_now(request: HttpRequest, code: str, sentence: str) -> HttpResponse:
     """In a page without a frame: who asks could not be found out."""
     if request.path.startswith("/api/"):

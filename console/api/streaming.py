@@ -5,6 +5,7 @@ from typing import Any
 
 from asgiref.sync import sync_to_async
 from django.core.handlers.asgi import ASGIRequest
+from django.db import connection
 from django.http import StreamingHttpResponse
 
 _END = b""
@@ -17,6 +18,14 @@ def stream(request: Any, octets: Iterator[bytes], content_type: str, headers: di
 
 
 async def _turns(octets: Iterator[bytes]) -> AsyncIterator[bytes]:
-    following = sync_to_async(next)
-    while piece := await following(octets, _END):
+    following = sync_to_async(_next)
+    while piece := await following(octets):
         yield piece
+
+
+def _next(octets: Iterator[bytes]) -> bytes:
+    """The next piece; empty: there is none. Who reads slowly keeps no connection of the pool meanwhile."""
+    piece = next(octets, _END)
+    if not connection.in_atomic_block:
+        connection.close()
+    return piece
