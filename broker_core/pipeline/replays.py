@@ -87,12 +87,13 @@ def ask(cursor: Any, wanted: Wanted, requested_by: str, shard: int = 0) -> int:
     return int(found[0])
 
 
-def cancel(cursor: Any, number: int, shard: int = 0) -> bool:
-    """It sends nothing more; what it has sent stays. False: there is none that is not over."""
+def cancel(cursor: Any, number: int, shard: int = 0, *, is_dead: bool = False) -> bool:
+    """It sends nothing more; what it has sent stays. `is_dead`: nobody works on it, whatever its row says, so that nobody else will end it. False: there is
+    none that is not over."""
     cursor.execute(
-        "UPDATE surety.pipeline_replay SET cancels = true, state = CASE WHEN state = 'running' THEN state ELSE 'cancelled' END, "
-        "ended_at = CASE WHEN state = 'running' THEN ended_at ELSE clock_timestamp() END "
+        "UPDATE surety.pipeline_replay SET cancels = true, state = CASE WHEN state = 'running' AND NOT %s THEN state ELSE 'cancelled' END, "
+        "ended_at = CASE WHEN state = 'running' AND NOT %s THEN ended_at ELSE clock_timestamp() END "
         "WHERE shard = %s AND replay = %s AND state = ANY(%s) RETURNING replay",
-        [shard, number, list(GOES_ON)],
+        [is_dead, is_dead, shard, number, list(GOES_ON)],
     )
     return cursor.fetchone() is not None

@@ -23,6 +23,7 @@ from .message_search import instant_of
 DIGITS_MAX, RATE_DIGITS_MAX = 18, 9
 TONES = {"asked": "", "running": "info", "done": "good", "failed": "bad", "cancelled": "warn"}
 TEXTS = ("destination", "into", "from", "to", "selector", "identifiers", "rate")
+INSTANTS = ("from", "to")
 TABS = (("Reports", "/reports"), ("Replays", "/reports/replays"))
 
 
@@ -73,6 +74,7 @@ def create(request: HttpRequest) -> HttpResponse:
             messages.success(request, f"Replay {number} begins as soon as the data pipeline has time for it.")
             return redirect("replay", number)
     problem = wrong[1] if wrong else pipeline.problem()
+    given |= {name: _in_field(given[name]) for name in INSTANTS}
     context = {"given": given, "problem": problem, "field": wrong[0] if wrong else "", "identifiers_max": IDENTIFIERS_MAX}
     return render(request, "console/replay_create.html", context, status=400 if wrong else 200)
 
@@ -92,13 +94,19 @@ def cancel(request: HttpRequest, number: str) -> HttpResponse:
 def _wanted(given: dict[str, str]) -> Wanted:
     """Raises InvalidReplay for what could not be said to a service."""
     instants = {}
-    for name in ("from", "to"):
+    for name in INSTANTS:
         instants[name] = instant_of(given[name]) if given[name] else None
         if given[name] and instants[name] is None:
             raise InvalidReplay(name, f"{given[name][:40]!r} is no date and time")
     rate = whole(given["rate"], RATE_DIGITS_MAX)
     address, into = (given[name].removeprefix("/") for name in ("destination", "into"))
     return Wanted(address, into, instants["from"], instants["to"], given["selector"], tuple(given["identifiers"].split()), rate)
+
+
+def _in_field(text: str) -> str:
+    """An instant as a browser's field for date and time shows it: of anything else it shows nothing, and what is sent then is without a bound."""
+    at = instant_of(text) if text else None
+    return "" if at is None else at.replace(tzinfo=None).isoformat(timespec="milliseconds").removesuffix(".000")
 
 
 def _row(request: HttpRequest, it: Replay) -> Row:

@@ -36,7 +36,7 @@ def cancel(actor: Actor, replay: pipeline.Replay) -> bool:
     """It sends nothing more; what it has sent stays. False: it is over. Raises PermissionDenied."""
     require(actor, SEND, "cancel a replay", replay.address, over=replay.into)
     with transaction.atomic(), connection.cursor() as cursor:
-        done = replays.cancel(cursor, replay.number)
+        done = replays.cancel(cursor, replay.number, is_dead=replay.state == replays.FAILED)
         record(actor.name, actor.origin, "cancel a replay", replay.address, {"replay": replay.number}, result={"cancelled": done})
     return done
 

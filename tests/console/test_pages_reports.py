@@ -106,6 +106,23 @@ def test_what_cannot_be_replayed_is_said_beside_what_was_typed(change, sentence,
     assert replays_begun == []
 
 
+def test_what_bounded_a_replay_is_still_there_when_it_cannot_go_on(found, operator, replays_begun):
+    again = ASKED | {"from": "2026-11-22T12:00:00.250000+02:00", "to": "2026-11-22T11:00:00+00:00", "rate": "0"}
+    shown = operator.post("/reports/replays/new", again).content.decode()
+    assert 'value="2026-11-22T10:00:00.250"' in shown, "a browser shows nothing of what says its time zone, and would ask for everything"
+    assert 'value="2026-11-22T11:00:00"' in shown
+
+
+def test_a_replay_whose_process_has_died_is_cancelled_by_nobody_else(found, operator, replays_begun):
+    where = operator.post("/reports/replays/new", ASKED)["Location"]
+    facts.execute(found, f"UPDATE surety.pipeline_replay SET state = 'running' WHERE replay = {where.rpartition('/')[2]}")
+    operator.post(f"{where}/cancel")
+    shown = _page(operator, where[1:])
+    assert "cancelled" in shown
+    assert "Go on" not in shown
+    assert f"{where}/cancel" not in shown
+
+
 def test_who_may_not_is_not_offered_a_replay_and_refused(found, operator, viewer, replays_begun):
     where = operator.post("/reports/replays/new", ASKED)["Location"]
     assert "/reports/replays/new" not in _page(viewer, "reports/replays")
