@@ -4,6 +4,8 @@ its body as text, JSON or octets in hex, cut where it is long. Messages of AMQP 
 from __future__ import annotations
 
 import json
+import math
+import re
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,6 +21,9 @@ SHOWN_OCTETS = 64 << 10
 """Of a body; the rest is for download."""
 HEX_OCTETS = 1 << 10
 """Of a body that is no text."""
+LEVELS_MAX = 100
+"""Of a body in JSON that is shown as such."""
+_HALF = re.compile("[\ud800-\udfff]")
 PLAIN, OCTETS = "text/plain", "application/octet-stream"
 """Media types under which a body is handed out, whatever its sender calls it: no browser shall run it."""
 
@@ -133,9 +138,28 @@ def _text(octets: bytes, *, whole: bool) -> str | None:
 
 def _json(text: str) -> Any:
     try:
-        return json.loads(text, parse_constant=_no_number)
+        value = json.loads(text, parse_constant=_no_number)
     except (ValueError, RecursionError):
         return None
+    return value if _can_be_written(value) else None
+
+
+def _can_be_written(value: Any) -> bool:
+    """What JSON can say, and no page and no answer in JSON again: half of a surrogate pair, 1e999, and what is nested too deeply."""
+    level = [value]
+    for _ in range(LEVELS_MAX):
+        below: list[Any] = []
+        for each in level:
+            if isinstance(each, dict):
+                below += [*each, *each.values()]
+            elif isinstance(each, list):
+                below += each
+            elif (isinstance(each, str) and _HALF.search(each)) or (isinstance(each, float) and not math.isfinite(each)):
+                return False
+        if not below:
+            return True
+        level = below
+    return False
 
 
 def _no_number(text: str) -> Any:

@@ -136,6 +136,13 @@ def test_bodies_are_shown_as_what_they_are(node, operator):
     assert len(pages_shown[4]) < 100_000
 
 
+@pytest.mark.parametrize("body", [b'{"a": "\\ud800"}', b"[1e999]", b"[" * 880 + b"]" * 880])
+def test_a_body_in_json_that_json_cannot_say_again_is_shown_as_it_is(body, node, operator):
+    node.send(body)
+    assert body.decode()[:40] in text_of(operator.get(path(node, "/4-0")))
+    assert operator.get(f"/api/v1{path(node, '/4-0')}").status_code == 200
+
+
 def test_who_may_not_read_bodies_sees_the_rest(node):
     from django.test import Client
 
