@@ -103,8 +103,9 @@ def bulk(request: HttpRequest, verb: str) -> HttpResponse:
     chosen, actor = BULKS[verb], actor_of(request)
     given = request.POST if request.method == "POST" else request.GET
     # A number, and behind a colon the depth that was shown when the person agreed.
-    picked = dict(text.partition(":")[::2] for text in given.getlist("n")[:PICKED_MAX])
-    listed = sorted(destinations.by_numbers([int(number) for number in picked if _is_number(number)]), key=lambda it: it.address)
+    told = [text.partition(":")[::2] for text in given.getlist("n")[:PICKED_MAX]]
+    picked = {int(number): depth for number, depth in told if _is_number(number)}
+    listed = sorted(destinations.by_numbers(picked), key=lambda it: it.address)
     shown = [it for it in listed if sight(actor).shows(it.address)]
     refused = [it for it in shown if not may(actor, chosen.right, it.address) or (it.reserved and verb != "purge")]
     context = {
@@ -121,7 +122,7 @@ def bulk(request: HttpRequest, verb: str) -> HttpResponse:
         return render(request, "console/bulk.html", context)
     if chosen.typed and request.POST.get("typed", "") != chosen.typed:
         return render(request, "console/bulk.html", {**context, "problem": f"Type {chosen.typed} to confirm."}, status=400)
-    results = [_done(actor, chosen, it, request.POST.get("direction", ""), picked[str(it.number)]) for it in shown]
+    results = [_done(actor, chosen, it, request.POST.get("direction", ""), picked[it.number]) for it in shown]
     return render(request, "console/bulk_done.html", {**context, "results": results})
 
 

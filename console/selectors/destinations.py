@@ -264,8 +264,8 @@ def _decoded(after: str) -> tuple[int, str] | None:
     """A key from a URL; anything else than one of ours means the first page."""
     try:
         rank, address = json.loads(base64.urlsafe_b64decode(after.encode()))
-    except (binascii.Error, ValueError, TypeError):
-        return None
-    if type(rank) is not int or not -1 <= rank < 1 << 63 or not isinstance(address, str) or "\x00" in address:
+        if type(rank) is not int or not -1 <= rank < 1 << 63 or "\x00" in address or not address.encode():  # half of a surrogate pair is no text
+            return None
+    except (binascii.Error, ValueError, TypeError, AttributeError, RecursionError):
         return None
     return rank, address

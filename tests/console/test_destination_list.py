@@ -1,5 +1,6 @@
 """The list of destinations: every one with what is known of it, by pages, in few queries."""
 
+import base64
 import re
 
 import psycopg
@@ -231,3 +232,15 @@ def test_the_section_that_one_is_in_is_marked(path, section, operator):
     page = operator.get(path).content.decode()
     assert page.count('aria-current="page"') == 1
     assert re.search(f'aria-current="page"><svg[^>]*><path[^>]*/></svg>{section}<', page)
+
+
+@pytest.mark.parametrize("key", [b'[0, "\\ud800"]', b"[0, 1]", b"[" * 40_000])
+def test_a_key_that_was_tampered_with_means_the_first_page(key, database, operator):
+    facts.destination(database, 1, "queue/orders")
+    assert "queue/orders" in operator.get("/destinations", {"after": base64.urlsafe_b64encode(key).decode()}).content.decode()
+    assert destinations.page(after=base64.urlsafe_b64encode(key).decode()).after == ""
+
+
+def test_a_number_may_be_written_with_zeros_before_it(database, operator):
+    facts.destination(database, 1, "queue/orders")
+    assert operator.post("/destinations/picked/purge", {"n": "001:0", "typed": "purge"}).status_code == 200
