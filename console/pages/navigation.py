@@ -18,7 +18,9 @@ from console.services.audit import Actor
 from .actor import actor_of
 
 THEMES = SYSTEM, LIGHT, DARK = ("system", "light", "dark")
-THEME_COOKIE = "surety_theme"
+KEYS = ON, OFF = ("on", "off")
+"""Whether letters lead to pages: who types them by voice must be able to turn that off."""
+THEME_COOKIE, KEYS_COOKIE = "surety_theme", "surety_keys"
 
 
 @dataclass(slots=True, frozen=True)
@@ -118,7 +120,8 @@ class Can:
 def frame(request: HttpRequest) -> dict[str, Any]:
     """Context processor: what base.html shows around every page. Nothing is asked of the database before a template names it."""
     theme = request.COOKIES.get(THEME_COOKIE, SYSTEM)
-    shared = {"theme": theme if theme in THEMES else SYSTEM, "themes": THEMES}
+    keys = OFF if request.COOKIES.get(KEYS_COOKIE) == OFF else ON
+    shared = {"theme": theme if theme in THEMES else SYSTEM, "themes": THEMES, "keys": keys, "keys_choices": KEYS}
     if not getattr(request, "user", None) or not request.user.is_authenticated:
         return shared
     actor = actor_of(request)

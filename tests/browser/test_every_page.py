@@ -82,6 +82,22 @@ def test_keys_lead_to_pages_to_the_search_and_to_their_help(page_as):
     page.keyboard.press("Enter")
     page.wait_for_url("**/destinations?q=browser.ord")
     assert page.is_visible("text=queue/browser.orders")
+    under = page.evaluate("document.querySelector('.top').offsetHeight + document.querySelector('thead').offsetHeight")
+    padding = page.evaluate("parseFloat(getComputedStyle(document.documentElement).scrollPaddingTop)")
+    assert padding >= under, "a row with the focus is not under the head of its list"
+
+
+def test_keys_can_be_turned_off(page_as):
+    page = page_as().open("/password")
+    page.click(".drop summary")
+    page.click("button[data-choose-keys=off]")
+    page.reload()
+    page.keyboard.press("?")
+    assert not page.is_visible("#keys")
+    page.click(".drop summary")
+    page.click("button[data-choose-keys=on]")
+    page.keyboard.press("?")
+    assert page.is_visible("#keys")
 
 
 def test_a_theme_is_kept(page_as):
@@ -138,8 +154,10 @@ def test_a_destination_is_paused_in_a_dialog_and_its_state_follows(page_as, serv
     page.click("text=queue/browser.paused")
     page.click('.page-head a:text-is("Pause")')
     page.wait_for_selector("dialog[open] >> text=Clients stay connected")
+    page.evaluate("document.querySelector('.page-head a[data-dialog]').replaceWith(document.querySelector('.page-head a[data-dialog]').cloneNode(true))")
     page.keyboard.press("Escape")
     assert not page.is_visible("dialog[open]")
+    page.wait_for_function("document.activeElement.textContent === 'Pause'")  # though it was fetched anew meanwhile
     page.click('.page-head a:text-is("Pause")')
     page.click("dialog[open] button.primary")
     page.wait_for_selector(".toast:has-text('paused')")

@@ -1,5 +1,6 @@
 // A link with data-dialog shows what its page asks in a dialog of this one; a button waits until what must be typed is typed; toasts go.
 const TOAST_MS = 8000;
+let opener = "";
 
 export function dialogs() {
   document.addEventListener("click", (event) => {
@@ -12,6 +13,7 @@ export function dialogs() {
     for (const open of document.querySelectorAll("details.drop[open]")) if (!open.contains(event.target)) open.open = false;
   });
   document.addEventListener("input", (event) => { if (event.target.dataset.typed !== undefined) check(event.target); });
+  document.getElementById("dialog")?.addEventListener("close", go_back);
   await_typed(document);
   document.body.addEventListener("htmx:afterSwap", () => await_typed(document));
   for (const toast of document.querySelectorAll(".toast.success")) setTimeout(() => toast.remove(), TOAST_MS);
@@ -26,10 +28,18 @@ async function show(address) {
   } catch { /* the page itself will say what is wrong */ }
   if (!asked) { location.assign(address); return; }
   for (const form of asked.querySelectorAll("form:not([action])")) form.setAttribute("action", address);
+  opener = address;
   dialog.replaceChildren(document.adoptNode(asked));
   await_typed(dialog);
   dialog.showModal();
   dialog.querySelector("[autofocus], input:not([type=hidden]), button")?.focus();
+}
+
+// The browser goes back to the link that opened it, unless that was fetched anew meanwhile: nobody is to begin at the top of the page again.
+function go_back() {
+  if (document.activeElement !== document.body) return;
+  const link = [...document.querySelectorAll("a[data-dialog]")].find((each) => each.href === opener);
+  (link ?? document.getElementById("main")).focus();
 }
 
 function await_typed(within) {

@@ -1,4 +1,5 @@
-// Keys: / finds, g and a letter goes to a page, ? says so, Esc leaves. What they go to is read from the navigation.
+// Keys: / finds, g and a letter goes to a page, ? says so, Esc leaves. What they go to is read from the navigation. All but Esc can be turned off (theme.js):
+// who speaks to a browser, or has it pressed by a hand that shakes, types letters that are meant for nothing.
 const PATIENCE_MS = 1500;
 
 function isTyping(target) {
@@ -9,6 +10,7 @@ export function keyboard() {
   let goes = 0;
   document.addEventListener("keydown", (event) => {
     if (event.key === "Escape") return leave(event);
+    if (document.documentElement.dataset.keys === "off") return;
     if (event.ctrlKey || event.metaKey || event.altKey || isTyping(event.target)) return;
     if (document.querySelector("dialog[open]")) return;
     if (goes && event.timeStamp - goes < PATIENCE_MS) {

@@ -72,7 +72,7 @@ export function live() {
     for (const element of elements()) {
       const { live: text, liveState: state, liveValue: value, shape } = element.dataset;
       if (text && (text in message.cells || message.full)) write(element, message.cells[text] ?? null, message.full);
-      if (state && state in message.cells) element.dataset.state = message.cells[state] ?? "";
+      if (state && (state in message.cells || message.full)) element.dataset.state = message.cells[state] ?? "";
       if (value && message.cells[value] != null) element.value = Number(message.cells[value]);
       if (shape && shape in message.cells) {
         // A part that says of what shape it is was perhaps made after the last change, and perhaps before.
