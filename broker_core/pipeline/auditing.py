@@ -16,7 +16,7 @@ from pyspark.sql import functions as f
 
 from .examination import HOLDINGS, Examination, Matter, examine, no_state, with_evidence
 from .holdings import Holdings, holdings
-from .jobs import DatabaseLost, Place, bring_up_to_date, forget_dead
+from .jobs import DatabaseLost, Place, bring_up_to_date, forget_dead, spark_told
 from .lake import Lake, Manifest
 from .runs import Run
 from .session import session
@@ -29,7 +29,6 @@ PARTITIONS = 1, 2_000
 """Of a shuffle, at least and at most."""
 DISCARDS_MAX = 100
 """Of what was discarded by hand so many commits are told of, with who asked for it."""
-_SLOTS = 2
 FILES = 16
 """Of what one audit hands to the next, at the most."""
 
@@ -73,7 +72,7 @@ def begin(place: Place, *, tell: Tell, requested_by: str = "", since: datetime |
     """Bring the lake up to date, then examine what is new in it, or all that was accepted `since` then or at this address. None: nothing is. Raises what
     jobs.run does, HoldingsUnsteady and DestinationUnknown."""
     try:
-        with Run(place.url, "audit", shard=place.shard, requested_by=requested_by) as begun:
+        with Run(place.url, "audit", shard=place.shard, requested_by=requested_by) as begun, spark_told(place.spark.work):
             tell(f"run {begun.number} has begun")
             forget_dead(place.spark.work)
             lake = Lake(session(place.spark), place.lake)
@@ -99,7 +98,7 @@ def run_audit(lake: Lake, run: Run, held: Holdings, *, tell: Tell, scope: Scope 
     """`held`: from before the lake was brought up to date, so that the lake has its commits. None: nothing is new. Raises psycopg.Error, and what Spark
     raises."""
     manifest = lake.manifest()
-    before = _last(run, manifest) if scope.goes_on else None
+    before = _last(lake, run, manifest) if scope.goes_on else None
     after, upto = before["to_number"] if before else manifest.begins - 1, min(held.upto, manifest.upto)
     if scope.since is not None:
         after = max(after, _commit_before(lake, manifest, scope.since))
@@ -109,7 +108,7 @@ def run_audit(lake: Lake, run: Run, held: Holdings, *, tell: Tell, scope: Scope 
     began = time.monotonic()
     run.reads(after, upto)
     run.says("audit")
-    events = _events(lake, manifest, before, after, upto, scope)
+    events = _events(lake, manifest, after, upto, scope)
     count = manifest.count("events") * (upto - after) // max(manifest.upto - manifest.begins + 1, 1)
     with _partitions(lake, count):
         matter = _matter(lake, manifest, held, before, events, after, upto, scope)
@@ -120,14 +119,21 @@ def run_audit(lake: Lake, run: Run, held: Holdings, *, tell: Tell, scope: Scope 
             examination.release()
 
 
-def _last(run: Run, manifest: Manifest) -> dict[str, Any] | None:
-    """The audit to go on from, if the lake has all that came after it."""
+def _last(lake: Lake, run: Run, manifest: Manifest) -> dict[str, Any] | None:
+    """The audit to go on from, if the lake has what that one left, and all that came after it."""
     row = run.connection.execute(
-        "SELECT audit, to_number, to_at, state, complete FROM surety.pipeline_audit WHERE shard = %s AND state <> '' ORDER BY audit DESC LIMIT 1", [run.shard]
+        "SELECT audit, to_number, state, complete FROM surety.pipeline_audit WHERE shard = %s AND state <> '' ORDER BY audit DESC LIMIT 1", [run.shard]
     ).fetchone()
-    if row is None or not manifest.begins - 1 <= row[1] <= manifest.upto:
+    if row is None or not manifest.begins - 1 <= row[1] <= manifest.upto or not lake.has(row[2]):
         return None
-    return dict(zip(("audit", "to_number", "to_at", "state", "complete"), row, strict=True))
+    return dict(zip(("audit", "to_number", "state", "complete"), row, strict=True))
+
+
+def _rolled_up(run: Run) -> int:
+    """The last commit that is in the roll-ups. A lake that was begun anew has some of those again."""
+    row = run.connection.execute("SELECT coalesce(max(to_number), 0) FROM surety.pipeline_audit WHERE shard = %s AND state <> ''", [run.shard]).fetchone()
+    assert row is not None
+    return int(row[0])
 
 
 def _commit_before(lake: Lake, manifest: Manifest, since: datetime) -> int:
@@ -135,15 +141,19 @@ def _commit_before(lake: Lake, manifest: Manifest, since: datetime) -> int:
     return int(row.number) if row is not None and row.number is not None else manifest.begins - 1
 
 
-def _events(lake: Lake, manifest: Manifest, before: dict[str, Any] | None, after: int, upto: int, scope: Scope) -> DataFrame:
-    events: DataFrame = lake.frame("events", manifest).where((f.col("number") > after) & (f.col("number") <= upto))
-    if before is not None:  # whole folders are passed over
-        events = events.where(f.col("date") >= f.lit(before["to_at"].astimezone(UTC).date()))
-    if scope.destination is not None:
-        elsewhere = f.col("to") != scope.destination
-        events = events.where((f.col("destination") == scope.destination) | (f.col("to") == scope.destination))
-        events = events.withColumn("to", f.when(~elsewhere, f.col("to")))
-    return events
+def _events(lake: Lake, manifest: Manifest, after: int, upto: int, scope: Scope) -> DataFrame:
+    wanted = (f.col("number") > after) & (f.col("number") <= upto)
+    events: DataFrame = lake.frame("events", manifest).where(wanted)
+    if after >= manifest.begins:  # whole folders are passed over; a new term may begin on an earlier day than the last one ended
+        day = lake.frame("commits", manifest).where(wanted).agg(f.min("date").alias("first")).first()
+        events = events.where(f.col("date") >= f.lit(day.first if day is not None else None))
+    return events if scope.destination is None else of_one(events, scope.destination)
+
+
+def of_one(events: DataFrame, destination: int) -> DataFrame:
+    """What concerns this destination. Of others only the copies count that came from there: what became of their messages is not looked at."""
+    here = {name: f.when(f.col(name) == destination, f.col(name)) for name in ("destination", "to")}
+    return events.where((f.col("destination") == destination) | (f.col("to") == destination)).withColumns(here)
 
 
 def _matter(
@@ -151,13 +161,15 @@ def _matter(
 ) -> Matter:  # fmt: skip
     spark = lake.spark
     rows = [row for row in held.rows if scope.destination is None or row[1] == scope.destination]
-    gaps = lake.frame("gaps", manifest).where((f.col("last_number") > after) & (f.col("first_number") <= upto) & (f.col("first_number") >= manifest.begins))
+    gaps = lake.frame("gaps", manifest).where((f.col("first_number") <= upto) & (f.col("first_number") >= manifest.begins)).collect()
+    defined = lake.frame("subscriptions", manifest).where(f.col("subscription") <= held.subscription)
     commits = lake.frame("commits", manifest).where((f.col("number") >= after) & (f.col("number") <= upto))
     state = spark.read.schema(lives.STATE).parquet(f"{lake.root}/{before['state']}") if before is not None else no_state(spark)
     complete = before["complete"] if before is not None else after == 0
     return Matter(
-        events, commits, lake.frame("destinations", manifest), lake.frame("subscriptions", manifest), spark.createDataFrame(rows, HOLDINGS), state,
-        [(row.first_number, row.last_number, row.reason) for row in gaps.collect()], complete,
+        events, commits, lake.frame("destinations", manifest), defined, spark.createDataFrame(rows, HOLDINGS), state,
+        [(row.first_number, row.last_number, row.reason) for row in gaps if row.last_number > after],
+        [(row.first_number, row.last_number) for row in gaps if row.last_number <= after and before is not None], complete,
     )  # fmt: skip
 
 
@@ -189,8 +201,8 @@ def _concluded(
     wrong = with_evidence(examination, matter.events).collect() if total.rows else []
     run.says("audit: what is discarded, roll-ups", violations=total.rows)
     discards = _discards(run, examination, addresses)
-    counts = list(_rolled(rollups.rolled_up(matter.events, examination.verdict, after))) if scope.goes_on else []
-    state = _kept(lake, examination, before) if scope.goes_on else ""
+    counts = list(_rolled(rollups.rolled_up(matter.events, examination.verdict, max(after, _rolled_up(run))))) if scope.goes_on else []
+    state = _kept(lake, run, examination) if scope.goes_on else ""
     ends = matter.commits.where(f.col("number") > after).agg(f.min("at").alias("low"), f.max("at").alias("high")).first()
     assert ends is not None
     bad = total.messages or 0
@@ -209,6 +221,8 @@ def _concluded(
         assert row is not None
         _write_violations(run.connection, row[0], wrong, addresses)
         _add(run.connection, run.shard, counts)
+    if state:
+        lake.keep_only("audit", [state, *([before["state"]] if before is not None else [])])
     report = Report(row[0], after, upto, proven, unproven, total.rows)
     run.says("audited", audit=row[0], proven=proven, unproven=unproven, violations=total.rows)
     tell(str(report))
@@ -220,10 +234,10 @@ def _utc(at: datetime | None) -> datetime | None:
     return at.astimezone(UTC) if at is not None else None
 
 
-def _kept(lake: Lake, examination: Examination, before: dict[str, Any] | None) -> str:
-    """Where the next audit finds it: beside that of the last one, which counts until this one is in the database."""
-    used = int(before["state"].rsplit("=", 1)[1]) if before is not None else 1
-    path = f"audit/slot={(used + 1) % _SLOTS}"
+def _kept(lake: Lake, run: Run, examination: Examination) -> str:
+    """Where the next audit finds it: beside that of the last one, which counts until this one is in the database. No other audit's has its name, so that what
+    an older copy of the lake has is not taken for it."""
+    path = f"audit/run={run.number:09d}"
     examination.state.coalesce(FILES).write.mode("overwrite").parquet(f"{lake.root}/{path}")
     return path
 

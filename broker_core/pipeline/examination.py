@@ -36,6 +36,8 @@ class Matter:
     """lives.STATE: of the audit before."""
     gaps: Sequence[tuple[int, int, str]] = ()
     """(first, last, reason): commits that were dropped unread, as the database says."""
+    earlier: Sequence[tuple[int, int]] = ()
+    """(first, last): those of the audits that `state` is of. They are told of already, and what they may have said is in doubt for ever."""
     complete: bool = False
     """Nothing happened before these events, and before the state: what it does not know was never there."""
 
@@ -66,8 +68,9 @@ def examine(matter: Matter) -> Examination:
     events, state = matter.events, matter.state
     breaks = continuity.breaks(matter.commits).collect()
     missing = [(row.after + 1, row.number - 1) for row in breaks if row.reason == continuity.MISSING]
-    gaps = sorted({*missing, *[(first, last) for first, last, _ in matter.gaps]})
-    subscriptions = lives.subscriptions_of(events, state, matter.defined).localCheckpoint()
+    new = {*missing, *[(first, last) for first, last, _ in matter.gaps]}
+    gaps = sorted({*new, *matter.earlier})
+    subscriptions = lives.subscriptions_of(events, state, matter.defined, max(gaps)[0] if gaps else None).localCheckpoint()
     lanes = continuity.lanes_of(events, state).localCheckpoint()
     covered = lives.segments(events, state, subscriptions, matter.holdings).persist(StorageLevel.MEMORY_AND_DISK)
     found = lives.with_offers(covered, events, state)
@@ -76,8 +79,9 @@ def examine(matter: Matter) -> Examination:
     verdict = audit.judged(found, subscriptions, lanes, gaps, complete=matter.complete and not gaps).persist(StorageLevel.MEMORY_AND_DISK)
     parts = [audit.violations(verdict), lineage.misplaced(events, matter.destinations), lineage.unfounded(events, matter.destinations)]
     parts.append(_breaks(events.sparkSession, [(row.reason, row.after, row.number) for row in breaks], matter.gaps))
-    if not gaps:
-        holes = continuity.holes(events, state).withColumns(
+    if not new:
+        # After a commit that is missing nobody knows where a lane had come to.
+        holes = continuity.holes(events, state if not gaps else no_state(events.sparkSession)).withColumns(
             {"violation": f.lit(audit.GAP), "reason": f.lit("no commit accepted these positions"), "messages": f.col("last") - f.col("first") + 1}
         )
         parts.append(holes)

@@ -37,6 +37,8 @@ class Holdings:
     """The last commit that it knows of."""
     rows: list[tuple[Any, ...]]
     """Columns of examination.HOLDINGS."""
+    subscription: int
+    """The highest number of one that there was."""
 
 
 def holdings(url: str, shard: int) -> Holdings:
@@ -59,4 +61,6 @@ def _look(connection: psycopg.Connection[Any], shard: int) -> Holdings | None:
         if not is_there(connection, f"surety.{name}"):
             return None
         rows += connection.execute(sql.SQL(_RUNS).format(table=sql.Identifier("surety", name), where=sql.SQL(""))).fetchall()
-    return Holdings(upto, rows)
+    last = connection.execute("SELECT coalesce(max(subscription), 0) FROM surety.subscription WHERE shard = %s", [shard]).fetchone()
+    assert last is not None
+    return Holdings(upto, rows, last[0])

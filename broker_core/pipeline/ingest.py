@@ -167,7 +167,7 @@ def _agreed(lake: Lake, run: Run, manifest: Manifest, url: str, *, anew: bool) -
     if not manifest.number:
         return _begun(lake, run, manifest, instance, mark, there, anew=anew)
     if manifest.upto > (mark or 0):
-        if run.is_known(manifest.run):  # it died between the two
+        if run.has_read(manifest.run, manifest.upto):  # it died between the two
             run.move_watermark(manifest.upto)
             return manifest
         raise LakeRefused(

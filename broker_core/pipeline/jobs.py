@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import re
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import psycopg
+from py4j.protocol import Py4JError  # type: ignore[import-untyped]
+from pyspark.errors import PySparkException
 
 from .archiving import archive
 from .compaction import compact
@@ -20,10 +24,37 @@ from .runs import LOCK, READER, Run
 from .session import SparkSettings, session
 
 Tell = Callable[[str], None]
+_RAISED = re.compile(r"(?:\w+\.)+\w+: |\w+(?:Error|Exception): ")
+"""How the last line of a Python traceback begins."""
 
 
 class DatabaseLost(RuntimeError):
     """The database is not there, or has ended the run's session. The next run goes on where this one was."""
+
+
+class SparkFailed(RuntimeError):
+    """One sentence: what Spark, or a task of it, could not do. The next run goes on where this one was."""
+
+
+@contextmanager
+def spark_told(work: Path) -> Iterator[None]:
+    """Pages of Java and of Python become the sentence that they began with. Raises SparkFailed."""
+    try:
+        yield
+    except (PySparkException, Py4JError) as error:
+        raise SparkFailed(f"Spark did not get through: {_first_cause(error)} (more is in {work / 'spark.log'})") from error
+
+
+def _first_cause(error: Exception) -> str:
+    thrown = getattr(error, "java_exception", None) or getattr(error, "_origin", None)
+    while thrown is not None and thrown.getCause() is not None:
+        thrown = thrown.getCause()
+    text = str(error) if thrown is None else str(thrown.getMessage() or thrown.toString())
+    lines = [line for line in text.splitlines() if line.strip()] or [type(error).__name__]
+    if not any("Traceback (most recent call last)" in line for line in lines):
+        return lines[0].strip()
+    raised = [line for line in lines if _RAISED.match(line)] or lines
+    return _RAISED.sub("", raised[-1]).strip()
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,9 +70,9 @@ class Place:
 
 
 def run(place: Place, *, tell: Tell, requested_by: str = "", anew: bool = False) -> dict[str, Any]:
-    """Bring the lake up to date. Returns what has come of it. Raises RunRefused, LakeRefused, LedgerDropped, SparkMissing, DatabaseLost."""
+    """Bring the lake up to date. Returns what has come of it. Raises RunRefused, LakeRefused, SparkMissing, SparkFailed, DatabaseLost."""
     try:
-        with Run(place.url, "ingest", shard=place.shard, requested_by=requested_by) as begun:
+        with Run(place.url, "ingest", shard=place.shard, requested_by=requested_by) as begun, spark_told(place.spark.work):
             tell(f"run {begun.number} has begun")
             forget_dead(place.spark.work)
             lake = Lake(session(place.spark), place.lake)

@@ -5,6 +5,7 @@
     <root>/commits/run=<run>/date=2026-11-22/*.parquet
     <root>/bodies/run=<run>/date=2026-11-22/destination=12/*.parquet
     <root>/present/run=<run>/*.parquet       and likewise destinations, subscriptions, gaps: as of the last run
+    <root>/audit/run=<run>/*.parquet         what the audit of that run hands to the next one; the database says which counts
 
 A file is never changed. A run writes into folders of its own and publishes them, all at once, by the next manifest, which is there whole or not at all. What
 no manifest names is of a run that died; the next one removes it. Files are reached through Hadoop's file systems, so that the lake may be where a cluster
@@ -15,7 +16,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from datetime import date
 from pathlib import Path
@@ -117,7 +118,8 @@ class Lake:
 
     def __init__(self, spark: SparkSession, root: str | Path) -> None:
         self.spark = spark
-        self.root = Path(root).absolute().as_uri() if "://" not in str(root) else str(root).rstrip("/")
+        # Hadoop takes paths as they are written: blanks and letters beyond ASCII are not escaped as in other URIs.
+        self.root = f"file://{Path(root).absolute()}" if "://" not in str(root) else str(root).rstrip("/")
         context = spark.sparkContext
         self._jvm: Any = context._jvm
         self._files = self._path("").getFileSystem(context._jsc.hadoopConfiguration())
@@ -204,6 +206,9 @@ class Lake:
                 sizes[f"{folder}/{path.rsplit(folder + '/', 1)[1]}"] = status.getLen()
         return sizes
 
+    def has(self, relative: str) -> bool:
+        return bool(self._files.exists(self._path(relative)))
+
     # -- clearing up --------------------------------------------------------------------------------------------------------------------
     def clear(self, manifest: Manifest, now_ms: int) -> int:
         """Remove what no manifest names: folders of runs that died, files that others replaced a day ago. How many folders and files went."""
@@ -225,6 +230,13 @@ class Lake:
         for number in self._manifests()[:-MANIFESTS_KEPT]:
             self._files.delete(self._path(_manifest_path(number)), False)
         return removed
+
+
+    def keep_only(self, folder: str, kept: Collection[str]) -> None:
+        """Remove whatever else is in the folder; `kept` are paths relative to the lake."""
+        for status in self._files.listStatus(self._path(folder)):
+            if f"{folder}/{status.getPath().getName()}" not in kept:
+                self._files.delete(status.getPath(), True)
 
 
 def _manifest_path(number: int) -> str:

@@ -26,7 +26,7 @@ from broker_core.stomp.escaping import canonical
 from broker_core.stomp.mapping import BROKERS_OWN, DELAYS
 from broker_core.stomp.sections import DUPLICATE_IDS
 
-from .jobs import DatabaseLost, Place, bring_up_to_date, forget_dead
+from .jobs import DatabaseLost, Place, bring_up_to_date, forget_dead, spark_told
 from .lake import Lake
 from .replays import CANCELLED, DONE, FAILED, GOES_ON, RUNNING, Wanted
 from .replays import ask as remember
@@ -99,7 +99,8 @@ def replay(place: Place, number: int, *, tell: Tell, requested_by: str = "") -> 
         with Run(place.url, "replay", shard=place.shard, requested_by=requested_by) as begun:
             asked = _taken(begun, number)
             try:
-                return _replayed(place, begun, asked, tell)
+                with spark_told(place.spark.work):
+                    return _replayed(place, begun, asked, tell)
             except BaseException as error:
                 if not begun.connection.closed:
                     _end(begun, number, FAILED, (str(error) or type(error).__name__)[:ERROR_CHARACTERS_MAX])

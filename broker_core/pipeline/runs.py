@@ -99,9 +99,11 @@ class Run:
             [self.shard, READER, number],
         )
 
-    def is_known(self, run: int) -> bool:
-        """Whether the database knows of that run. It does not if it was restored from a backup that is older."""
-        return self.connection.execute("SELECT FROM surety.pipeline_run WHERE run = %s", [run]).fetchone() is not None
+    def has_read(self, run: int, upto: int) -> bool:
+        """Whether the database knows that this run, or one before it, has read so far. It does not if it was restored from a backup that is older; then the
+        run's number may be there all the same, given out anew: to this run, or to one that was refused."""
+        statement = "SELECT EXISTS (SELECT FROM surety.pipeline_run WHERE run <= %s AND run <> %s AND to_number >= %s)"
+        return self.connection.execute(statement, [run, self.number, upto]).fetchone() == (True,)
 
     def instance(self) -> str:
         """What this installation is called."""

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
+from shutil import rmtree
 
 import pytest
 from pyspark.sql import SparkSession
@@ -21,12 +24,15 @@ from tests.pipeline.told import quick
 QUEUE = 7
 
 
-def audited(spark: SparkSession, database: LedgerDatabase, folder: Path, scope: Scope = WHOLE) -> Report | None:
+def audited(
+    spark: SparkSession, database: LedgerDatabase, folder: Path, scope: Scope = WHOLE, *, meanwhile: Callable[[], object] = int, anew: bool = False
+) -> Report | None:
     told: list[str] = []
     with Run(database.url, "audit") as run:
         lake = Lake(spark, folder)
         held = holdings(database.url, 0)
-        ingest(lake, run, database.url, tell=told.append)
+        meanwhile()
+        ingest(lake, run, database.url, tell=told.append, anew=anew)
         return run_audit(lake, run, held, tell=told.append, scope=scope)
 
 
@@ -80,13 +86,20 @@ def test_a_loss_is_told_with_its_evidence_and_what_happened_is_rolled_up(spark: 
 def test_what_is_new_is_proven_once_and_all_of_it_again_when_asked_for(spark: SparkSession, orders: LedgerDatabase, tmp_path: Path) -> None:
     folder = tmp_path / "lake"
     with quick(spark):
-        first = audited(spark, orders, folder)
+        first = audited(spark, orders, folder, meanwhile=partial(orders.subscription, 9, QUEUE, "of later"))
         assert first is not None and (first.upto, first.proven, first.unproven, first.violations) == (4, 10, 0, 0)
+        orders.connection.execute("DELETE FROM surety.subscription WHERE subscription = 9")
         an_order_is_lost(orders)
+        # A node whose database's clock is behind.
+        orders.connection.execute("UPDATE surety.ledger_0_1 SET at = at - 86400000, epoch = 2 WHERE number > 4")
         second = audited(spark, orders, folder)
         assert second is not None and (second.after, second.upto, second.proven, second.violations) == (4, 6, 6, 1)
-        whole = audited(spark, orders, folder, Scope(since=datetime.fromtimestamp(AT / 1000, UTC), destination=QUEUE))
+        whole = audited(spark, orders, folder, Scope(since=datetime.fromtimestamp(AT / 1000, UTC) - timedelta(2), destination=QUEUE))
         assert whole is not None and (whole.after, whole.proven, whole.violations) == (0, 9, 1)
+        rmtree(folder)
+        anew = audited(spark, orders, folder, anew=True)
+        assert anew is not None and (anew.after, anew.proven, anew.violations) == (0, 9, 1), "nothing is left of what the last one handed on"
+        assert len(list((folder / "audit").iterdir())) == 1
     assert loss_of(orders, second.audit) == ("lost", "queue/orders", 9, 9, [5])
     _are_rolled_up(orders)
 

@@ -13,6 +13,7 @@ from pyspark.sql import SparkSession
 
 from broker_core.engine.outcome import Outcome
 from broker_core.engine.recovered import LedgerRow
+from broker_core.pipeline.auditing import of_one
 from broker_core.pipeline.examination import examine, with_evidence
 from broker_core.pipeline.transforms import audit, continuity
 from broker_core.pipeline.transforms.spans import BUCKET, coalesced, overlay
@@ -156,9 +157,20 @@ def test_each_planted_fault_is_found_and_nothing_else(spark: SparkSession) -> No
         audit.ACKNOWLEDGED: 4, audit.DEAD: 1, audit.EXPIRED: 1, audit.MOVED: 1, audit.DISCARDED: 1, audit.HELD: 1, audit.STORED: 2,
     }  # fmt: skip
     place = list(faults).index("it is acknowledged twice") * APART + QUEUE
-    (wrong,) = [one for one in with_evidence(found, asked.events).where("violation = 'doubled'").collect() if (one.destination, one["first"]) == (place, 1)]
-    events = [(event["number"], event["kind"]) for event in json.loads(wrong.evidence)]
-    assert events == [(2, "accepted"), (3, "offered"), (4, "settled"), (9, "settled")]
+    shown = {(one.destination, one.violation, one["first"]): json.loads(one.evidence) for one in with_evidence(found, asked.events).collect()}
+    assert len(shown) == len(told)
+    assert [(event["number"], event["kind"]) for event in shown[place, audit.DOUBLED, 1]] == [(2, "accepted"), (3, "offered"), (4, "settled"), (9, "settled")]
+    place = list(faults).index("there is a row that nobody sent") * APART + QUEUE
+    assert shown[place, audit.UNACCEPTED, 10] == [], "of its lane there are events, and none concerns it"
+    found.release()
+
+
+@pytest.mark.slow
+def test_of_one_destination_copies_that_came_from_others_are_no_accusation(spark: SparkSession) -> None:
+    whole = matter(spark, lawful(), [("row", DEAD, None, 4, 0, 0)])
+    found = examine(replace(whole, events=of_one(whole.events, DEAD)))
+    assert wrongs(found) == []
+    assert fates(found) == {(DEAD, audit.STORED): 1}
     found.release()
 
 
@@ -178,6 +190,26 @@ def test_a_term_that_goes_back_and_a_commit_that_is_there_twice_are_told(spark: 
     assert sorted((one.after, one.number, one.reason) for one in continuity.breaks(commits).collect()) == [
         (3, 3, continuity.TWICE), (3, 4, continuity.TERM), (7, 8, continuity.TERM),
     ]  # fmt: skip
+
+
+@pytest.mark.slow
+def test_what_a_missing_commit_may_have_said_is_no_accusation_later_either(spark: SparkSession) -> None:
+    """Commit 3 accepted 5 to 9, offered 0 to 3 and acknowledged 2."""
+    before = examined(
+        spark, [begins(), row(2, accepted=[(QUEUE, 4, 0, 4)]), row(4, settled=[(1, 4, 0, 0, ACCEPTED)])], [("row", QUEUE, None, 4, 0, 9)],
+        gaps=[(3, 3, "the ledger exceeded its size cap")],
+    )  # fmt: skip
+    assert [kind for kind, *_ in wrongs(before)] == [audit.GAP]
+    rows = [
+        row(5, settled=[(1, 4, 1, 1, ACCEPTED)], accepted=[(QUEUE, 4, 10, 11)]), row(6, offered=[(1, 4, 5, 6, 7)]), row(7, settled=[(1, 4, 5, 5, ACCEPTED)]),
+    ]  # fmt: skip
+    held: list[Holding] = [("row", QUEUE, None, 4, 3, 10)]
+    after = examined(spark, rows, held, state=before.state.localCheckpoint(), owners={1: QUEUE, 2: DEAD}, complete=True, earlier=[(3, 3)])
+    assert wrongs(after) == [(audit.LOST, QUEUE, 11, 11)], "that came later; 2 is gone, and commit 3 may have had its end"
+    rows = [row(8, settled=[(1, 4, 3, 3, PURGED)])]
+    last = examined(spark, rows, held[:0], state=after.state.localCheckpoint(), owners={1: QUEUE, 2: DEAD}, complete=True, earlier=[(3, 3)])
+    assert wrongs(last) == [(audit.LOST, QUEUE, 10, 10)]
+    assert fates(last) == {(QUEUE, audit.DISCARDED): 1, (QUEUE, None): 2}, "4 is not proven, and 10 is lost; of 2 was spoken before"
 
 
 @pytest.mark.slow

@@ -11,9 +11,10 @@ import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as f
 
-from broker_core.pipeline import compaction, ingest, lake
+from broker_core.pipeline import compaction, ingest, jobs, lake
 from broker_core.pipeline.lake import Lake, LakeRefused, Manifest
 from broker_core.pipeline.runs import Run, RunRefused
+from broker_core.pipeline.session import SparkSettings
 from tests.pipeline.ledgers import LedgerDatabase
 from tests.pipeline.test_connector import filled
 
@@ -154,6 +155,26 @@ def test_small_files_are_joined_and_keep_every_row(rig: Rig, monkeypatch: pytest
     assert rig.events() == events
 
 
+def test_what_spark_cannot_do_is_told_in_a_sentence(rig: Rig, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    filled(rig.database, tables=1, commits=1)
+    settings = SparkSettings(tmp_path / "work")
+    (tmp_path / "file").touch()
+    with pytest.raises(jobs.SparkFailed, match=r"^Spark did not get through: .*file.*\(more is in .*spark.log\)$"):
+        jobs.run(jobs.Place(rig.database.url, str(tmp_path / "file" / "lake"), settings), tell=rig.told.append)
+    step = ingest._step
+
+    def too_late(*arguments: Any) -> Manifest:
+        rig.database.drop(1, reason="")
+        return step(*arguments)
+
+    monkeypatch.setattr(ingest, "_step", too_late)
+    with pytest.raises(jobs.SparkFailed, match=r"^Spark did not get through: commits 1 to 1 were dropped from the ledger before they were read"):
+        jobs.run(jobs.Place(rig.database.url, str(tmp_path / "of 100% Jörg"), settings), tell=rig.told.append)
+    assert [path.name for path in tmp_path.iterdir() if path.is_dir() and path.name.startswith("of")] == ["of 100% Jörg"]
+    errors = rig.database.connection.execute("SELECT error FROM surety.pipeline_run").fetchall()
+    assert all(error.startswith("Spark did not get through") and len(error) < 500 for (error,) in errors)
+
+
 @pytest.mark.slow
 def test_lake_and_database_must_agree_on_where_they_are(rig: Rig, tmp_path: Path) -> None:
     filled(rig.database)
@@ -165,6 +186,11 @@ def test_lake_and_database_must_agree_on_where_they_are(rig: Rig, tmp_path: Path
     rig.lake.publish(replace(manifest, number=manifest.number + 1, upto=12, run=99))
     with pytest.raises(LakeRefused, match="restored from an older backup"):
         rig.run()
+    rig.database.connection.execute("SELECT setval(pg_get_serial_sequence('surety.pipeline_run', 'run'), 98)")
+    for _ in range(2):  # the number of the run that it lost is given out again, and then is that of one that was refused
+        with pytest.raises(LakeRefused, match="restored from an older backup"):
+            rig.run()
+    assert (rig.watermark(), rig.states()[-2:]) == (10, ["failed", "failed"])
     rig.lake.publish(replace(manifest, number=manifest.number + 2, instance="another"))
     with pytest.raises(LakeRefused, match="is that of installation another"):
         rig.run()

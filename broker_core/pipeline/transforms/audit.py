@@ -135,9 +135,10 @@ def evidence(wrong: DataFrame, events: DataFrame, most: int = 20) -> DataFrame:
 
 # -- what goes on ---------------------------------------------------------------------------------------------------------------------
 def next_state(verdict: DataFrame, state: DataFrame, subscriptions: DataFrame, lanes: DataFrame) -> DataFrame:
-    """Of the audit that follows: see lives.STATE. A message with a violation counts as one that has ended, so that it is told of once."""
+    """Of the audit that follows: see lives.STATE. A message with a violation counts as one that has ended, so that it is told of once; so does one that is gone
+    and may have ended in a commit that is missing."""
     living = verdict.where(f.col("ended").isNull())
-    is_open = (f.col("acceptances") == 1) & (f.col("ends") == 0) & f.col("violation").isNull()
+    is_open = (f.col("acceptances") == 1) & (f.col("ends") == 0) & f.col("violation").isNull() & ~(f.col("unproven") & f.col("fate").isNull())
     still = living.where(is_open).select(
         f.lit(OPEN).alias("kind"), *KEYS, "first", "last", "accepted", "accepted_at", f.col("offers").cast("bigint"),
         "offered", "offered_at", "offered_last", "offered_last_at",

@@ -40,9 +40,10 @@ def stored(events: DataFrame) -> DataFrame:
 
 
 # -- subscriptions --------------------------------------------------------------------------------------------------------------------
-def subscriptions_of(events: DataFrame, state: DataFrame, defined: DataFrame) -> DataFrame:
+def subscriptions_of(events: DataFrame, state: DataFrame, defined: DataFrame, missing: int | None = None) -> DataFrame:
     """(subscription, destination, begun, ended): durable ones and the commits of their beginning (0: before all that is known) and end (null: they go on).
-    `defined`: as the database has them, for those that began before the ledger's first row; what began later than the events is not among these."""
+    `defined`: as the database has them, for those that began before the ledger's first row; what began later than the events is not among these.
+    `missing`: the first of commits that are not there, which have the end of those that are gone and of whose end nothing is told."""
     begun = events.where(f.col("kind") == BEGUN).groupBy("subscription", "destination").agg(f.min("number").alias("begun"))
     known = state.where(f.col("kind") == SUBSCRIPTION).select("subscription", "destination", f.col("first").alias("begun"))
     held = events.where(f.col("kind").isin(OFFERED, SETTLED) & f.col("destination").isNotNull()).select("subscription", "destination").distinct()
@@ -53,6 +54,9 @@ def subscriptions_of(events: DataFrame, state: DataFrame, defined: DataFrame) ->
     one = ends.where(f.col("subscription").isNotNull()).groupBy("subscription").agg(f.min("number").alias("left"))
     all_of = ends.where(f.col("subscription").isNull()).groupBy("destination").agg(f.min("number").alias("destroyed"))
     joined = every.join(f.broadcast(one), "subscription", "left").join(f.broadcast(all_of), "destination", "left")
+    if missing is not None:
+        gone = defined.where(f.col("destroyed_at").isNotNull()).select("subscription", f.lit(missing).cast("bigint").alias("lost")).distinct()
+        joined = joined.join(f.broadcast(gone), "subscription", "left").withColumn("left", f.coalesce(f.least("left", "destroyed"), "lost"))
     return joined.select("subscription", "destination", f.coalesce("began", f.lit(0)).alias("begun"), f.least("left", "destroyed").alias("ended"))
 
 

@@ -63,7 +63,6 @@ class Command(BaseCommand):
         # Only now: what they import may have been installed a moment ago.
         from broker_core.pipeline import jobs
         from broker_core.pipeline.lake import LakeRefused
-        from broker_core.pipeline.ledger import LedgerDropped
         from broker_core.pipeline.runs import RunRefused
         from broker_core.pipeline.session import SparkSettings
         from broker_core.pipeline.surroundings import SparkMissing
@@ -72,7 +71,7 @@ class Command(BaseCommand):
         place = jobs.Place(config.database_url, options["lake"] or lake_of(config), SparkSettings(work_of(config), master, memory))
         try:
             counts = jobs.run(place, tell=self._tell, requested_by=options["requested_by"] or "command line", anew=options["anew"])
-        except (LakeRefused, LedgerDropped, RunRefused, SparkMissing, jobs.DatabaseLost) as refusal:
+        except (LakeRefused, RunRefused, SparkMissing, jobs.SparkFailed, jobs.DatabaseLost) as refusal:
             raise CommandError(f"{refusal}", returncode=1) from refusal
         except KeyboardInterrupt:
             raise CommandError("Stopped; the next run goes on where this one was.", returncode=130) from None
@@ -83,7 +82,6 @@ class Command(BaseCommand):
         from broker_core.pipeline.auditing import DestinationUnknown, begin
         from broker_core.pipeline.holdings import HoldingsUnsteady
         from broker_core.pipeline.lake import LakeRefused
-        from broker_core.pipeline.ledger import LedgerDropped
         from broker_core.pipeline.runs import RunRefused
         from broker_core.pipeline.session import SparkSettings
         from broker_core.pipeline.surroundings import SparkMissing
@@ -93,7 +91,7 @@ class Command(BaseCommand):
         by = options["requested_by"] or "command line"
         try:
             report = begin(place, tell=self._tell, requested_by=by, since=options["since"], address=options["destination"])
-        except (LakeRefused, LedgerDropped, RunRefused, SparkMissing, HoldingsUnsteady, DestinationUnknown, jobs.DatabaseLost) as refusal:
+        except (LakeRefused, RunRefused, SparkMissing, jobs.SparkFailed, HoldingsUnsteady, DestinationUnknown, jobs.DatabaseLost) as refusal:
             raise CommandError(f"{refusal}", returncode=1) from refusal
         except KeyboardInterrupt:
             raise CommandError("Stopped; nothing of the audit counts, and the next one begins where this one did.", returncode=130) from None
@@ -103,7 +101,6 @@ class Command(BaseCommand):
     def _replay(self, config: BrokerConfig, options: dict[str, Any]) -> None:
         from broker_core.pipeline import jobs
         from broker_core.pipeline.lake import LakeRefused
-        from broker_core.pipeline.ledger import LedgerDropped
         from broker_core.pipeline.replaying import ReplayUnknown, ask, replay
         from broker_core.pipeline.runs import RunRefused
         from broker_core.pipeline.session import SparkSettings
@@ -123,7 +120,7 @@ class Command(BaseCommand):
                     if not options["waits"]:
                         raise
                     time.sleep(WAIT_SECONDS)
-        except (LakeRefused, LedgerDropped, RunRefused, SparkMissing, ReplayUnknown, InvalidReplay, jobs.DatabaseLost) as refusal:
+        except (LakeRefused, RunRefused, SparkMissing, jobs.SparkFailed, ReplayUnknown, InvalidReplay, jobs.DatabaseLost) as refusal:
             raise CommandError(f"{refusal}", returncode=1) from refusal
         except KeyboardInterrupt:
             raise CommandError("Stopped; asked for again, it goes on where it was.", returncode=130) from None
