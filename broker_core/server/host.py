@@ -309,7 +309,7 @@ class Host:
         began = time.perf_counter()
         while True:
             try:
-                await self._store.commit(commit, self._on_its_way)
+                await self._store.commit(commit, self._meanwhile)
                 break
             except SpaceExhausted as error:
                 log.error("The database has no room (%s); this commit waits until there is some.", error)
@@ -322,6 +322,10 @@ class Host:
         """Release while the database works; unless sending took so long (a table had to be made) that the lease must be proved again."""
         if self._lease.is_fresh(time.monotonic()):
             self._finish()
+
+    def _meanwhile(self) -> None:
+        """What is done while the database works. Without a commit nothing is done ahead: this loop would never wait, and nobody else would have a turn."""
+        self._on_its_way()
         if not self._stopping and self._engine.work_ahead(self._clock.now(), space_low=self._space.low):
             self._wanted.set()
 

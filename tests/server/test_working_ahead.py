@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+
 from broker_core.engine import Limits
 from broker_core.engine.commands import Control
 from broker_core.engine.operating import COSTS, LOOK
@@ -53,6 +55,28 @@ def test_a_node_that_stops_does_nothing_more_than_it_will_commit(run: Run) -> No
         await broker.running
         durable = broker.store.commits[-1].operations[-1]
         assert durable.done == 6 - broker.engine.shard.destinations[HELD].depth
+        await broker.end()
+
+    run(story())
+
+
+def test_an_operation_that_commits_nothing_leaves_turns_to_others(run: Run) -> None:
+    async def story() -> None:
+        broker = await Broker().start(Limits(operation_effort=LOOK, settings=Settings()))
+        client = await broker.client()
+        for number in range(6):
+            client.send(b"m", str(number))
+        await turns()
+        read = broker.store.shut("read")
+        broker.host.submit([Control(broker.database.request("operate"), "operate", HELD, {"verb": DELETE, "dry_run": True})])
+        await turns()
+        (counting,) = broker.engine.shard.operations.known.values()
+        read.set()
+        while not counting.looked_at:
+            await asyncio.sleep(0)
+        assert counting.looked_at < 6, "others have had a turn before it was done"
+        while not counting.is_over:
+            await asyncio.sleep(0.001)
         await broker.end()
 
     run(story())
