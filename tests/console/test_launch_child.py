@@ -195,20 +195,21 @@ async def test_lines_without_end_and_octets_that_are_no_text_do_no_harm(home: Pa
 
 @pytest.mark.parametrize("death_signal", [signal.SIGKILL, signal.SIGINT])
 async def test_it_does_not_outlive_a_supervisor_that_is_killed(home: Path, death_signal: signal.Signals) -> None:
+    up = home / "up"  # Python that is still starting may ignore KeyboardInterrupt, as raised where nobody can catch it
     supervisor = textwrap.dedent(f"""
         import asyncio, signal, sys
         from pathlib import Path
         from console.launch.child import Child, Role
 
         async def main():
-            command = [sys.executable, "-c", "import time; time.sleep(60)"]
+            command = [sys.executable, "-c", "import time; open({str(up)!r}, 'w').close(); time.sleep(60)"]
             Child(Role("web", command, death_signal=signal.{death_signal.name}), Path({str(home)!r}))
             await asyncio.sleep(60)
 
         asyncio.run(main())
     """)
     process = await asyncio.create_subprocess_exec(sys.executable, "-c", supervisor)
-    await until(lambda: pid_of(home) > 0)
+    await until(up.exists)
     pid = pid_of(home)
     process.kill()
     await process.wait()
