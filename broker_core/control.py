@@ -17,6 +17,7 @@ from .engine.access import problem as access_problem
 from .engine.address import is_reserved, is_valid
 from .engine.aliases import problem as alias_problem
 from .engine.commands import Direction
+from .engine.compaction import PERCENT_MAX
 from .engine.definitions import UndoEnd
 from .engine.levels import ASKED
 from .engine.message import LANES, LEVEL_NAMES, STORED
@@ -41,6 +42,7 @@ __all__ = [
     "NAMES",
     "OPERATIONS",
     "OPERATION_VERBS",
+    "PERCENT_MAX",
     "QUEUES",
     "QUEUES_ONLY",
     "RULES_MAX",
@@ -339,6 +341,13 @@ def _listener(arguments: Mapping[str, Any]) -> str:
     return _term(arguments, listener=_is_name)
 
 
+def _percent(arguments: Mapping[str, Any]) -> str:
+    percent = arguments.get("percent")
+    if set(arguments) == {"percent"} and type(percent) is int and 0 <= percent <= PERCENT_MAX:
+        return ""
+    return f"name the percent of a segment that may be unsettled, a whole number up to {PERCENT_MAX}"
+
+
 VERBS: Mapping[str, Form] = {
     "create": Form(addressed=True, problem=_settings, reserved=False),
     "update": Form(addressed=True, problem=_changed_settings),
@@ -373,6 +382,8 @@ VERBS: Mapping[str, Form] = {
     "take_over": Form(addressed=False, problem=_taking_over),
     "pause_listener": Form(addressed=False, problem=_listener),
     "resume_listener": Form(addressed=False, problem=_listener),
+    "compact": Form(addressed=False, problem=_percent),
+    "compactable": Form(addressed=False, problem=_percent),
     "commit": Form(addressed=False, problem=_branch),
     "rollback": Form(addressed=False, problem=_branch),
     "forget": Form(addressed=False, problem=_branch),

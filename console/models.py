@@ -154,6 +154,23 @@ class Sample(models.Model):
         return f"{self.destination} at {self.at:%Y-%m-%d %H:%M:%S}"
 
 
+class TotalsReset(models.Model):
+    """What the totals of a destination were when an operator reset them. See console.services.resets."""
+
+    pk = models.CompositePrimaryKey("destination", "of_broker")
+    destination = models.IntegerField(help_text="0: when those of the whole broker were reset.")
+    of_broker = models.BooleanField(help_text="With those of all others; a reset of this one alone leaves it as it is, and with it the sums.")
+    at = models.DateTimeField()
+    accepted_total = models.BigIntegerField()
+    settled_total = models.BigIntegerField()
+    dead_total = models.BigIntegerField()
+    expired_total = models.BigIntegerField()
+    redelivered_total = models.BigIntegerField()
+
+    def __str__(self) -> str:
+        return f"{self.destination} at {self.at:%Y-%m-%d %H:%M:%S}"
+
+
 class AlertRule(models.Model):
     """What administrators want to be told of. See console.services.alerts."""
 

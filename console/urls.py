@@ -5,7 +5,7 @@ from django.urls import include, path, re_path
 
 from console.pages import (
     access, accounts, alerts, audit, configuration, connections, definitions, destination, destination_list, destinations, everywhere, named, nodes,
-    operations, operators, overview, producers, replays, reports, sign_on, tasks,
+    operations, operators, overview, producers, replays, reports, resets, sign_on, tasks,
 )  # fmt: skip
 from console.pages.login import Login
 from console.pages.message_addresses import ADDRESSES
@@ -28,6 +28,8 @@ urlpatterns = [
     path("destinations/create", destinations.create, name="create"),
     re_path(r"^destinations/(?P<number>-?[0-9]{1,10})/update$", destinations.update, name="update"),
     re_path(rf"^destinations/(?P<number>-?[0-9]{{1,10}})/(?P<verb>{OPERATIONS})$", destinations.operate, name="operate"),
+    re_path(r"^destinations/(?P<number>[0-9]{1,10})/reset$", resets.reset, name="totals_reset"),
+    path("destinations/reset", resets.reset_all, name="totals_reset_all"),
     *ADDRESSES,
     path("accounts", accounts.listing, name="accounts"),
     path("accounts/create", accounts.create, name="account_create"),

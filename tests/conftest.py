@@ -5,13 +5,24 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
+from xdist.remote import Producer
 
+from tests.support import order
 from tests.support.oidc import CLIENT_ID, CLIENT_SECRET, Provider
 from tests.support.service import Service
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--nothing-skipped", action="store_true", help="a test that would be skipped fails")
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> order.ByRooms | None:
+    return order.scheduled(config, log)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    items[:] = order.by_length(items)
 
 
 @pytest.fixture(scope="session")

@@ -7,7 +7,7 @@ from dataclasses import asdict, replace
 from itertools import islice
 from typing import Any
 
-from . import operating, undoing
+from . import compaction, operating, undoing
 from .accounting import discard_body, discard_waiting, forget_delayed
 from .address import DEAD_MESSAGE_QUEUE, is_reserved, is_temporary, is_valid
 from .aliases import Alias, why_not_alias
@@ -29,6 +29,7 @@ from .grouping import disown_ineligible, forget_aside, forget_groups
 from .looking import look
 from .matching import part, topic_destroyed
 from .levels import level_warnings
+from .maintenance import compactable
 from .message import VOLATILE, Message
 from .ordering import prepare
 from .placing import create, define, why_no_members
@@ -489,6 +490,8 @@ _VERBS: dict[str, Callable[[Shard, Control], Answer | None]] = {
     "retain": _expire,
     "reap": _reap,
     "ledger": _ledger,
+    "compact": compaction.begin,
+    "compactable": compactable,
     **dict.fromkeys(("quiesce", "unquiesce", "drain", "take_over", "pause_listener", "resume_listener"), _tell),
     "operate": _operate,
     "cancel": _cancel,

@@ -330,9 +330,12 @@ class SegmentDropped:
 
 @dataclass(slots=True)
 class SegmentCompacted:
-    """The survivors of a closed segment are durable in `retained`; reads go there from now on (R5)."""
+    """The survivors of a closed segment are durable in `retained`; reads go there from now on (R5). Octets, if they were
+    measured: of the segment on disk, and of what `retained` has grown by."""
 
     segment: int
+    octets_before: int = 0
+    octets_after: int = 0
 
 
 # -- who may what ---------------------------------------------------------------------------------------------------------------------
@@ -362,7 +365,7 @@ class Control:
     verb: str
     """create, update, pause, resume, purge, destroy, undo, give_up, subscribe, unsubscribe, subscriptions, browse,
     connections, consumers, producers, transactions, unsettled, release, disconnect, delayed, create_alias,
-    update_alias, delete_alias, set_policy, drop_policy, commit, rollback, forget, operate, cancel, expire, reap, retain, ledger: see
+    update_alias, delete_alias, set_policy, drop_policy, compact, compactable, commit, rollback, forget, operate, cancel, expire, reap, retain, ledger: see
     engine.administration."""
     address: str = ""
     arguments: dict[str, Any] = field(default_factory=dict)

@@ -11,6 +11,7 @@ from .accounting import correct_octets
 from .administration import control
 from .branches import begin_branch, end_branch, list_branches, lose_branches
 from .capacity import forget_producer, forget_waiting
+from .compaction import compacted
 from .dispatch import drain, settle_presettled
 from .effects import Effects
 from .expiring import end_expired, fire_timers, page_of_expired
@@ -322,6 +323,7 @@ def _segment_dropped(shard: Shard, command: c.SegmentDropped) -> None:
 
 def _segment_compacted(shard: Shard, command: c.SegmentCompacted) -> None:
     shard.segments.compacted(command.segment)
+    compacted(shard, command)
 
 
 _HANDLERS: dict[type, Callable[[Shard, Any], None]] = {

@@ -4,8 +4,12 @@ done after that flush's commit: a row goes only when its settlement is durable."
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from itertools import islice
+from typing import Any
 
+from .commands import Control
+from .compaction import Compaction, budget, next_segment, percent_of
 from .duplicates import trims
 from .message import VOLATILE
 from .pins import pinned_within
@@ -21,6 +25,10 @@ SHARED = 20
 """Subscriptions that may need the same few rows of a segment, before it is too much work to find out: 1 us a range."""
 SWEEP_RANGES = 500
 """Settled ranges deleted from the retained table in one step: one statement of some milliseconds."""
+COUNT_EFFORT = 200_000
+"""Lanes and ranges that a count of what could be compacted looks at, by hand and once: at 1 us each everybody else waits so long."""
+Survivors = tuple[int, int, int, int]
+"""Destination, lane, first and last position."""
 
 
 def maintain(shard: Shard) -> list[Maintenance]:
@@ -100,19 +108,49 @@ def _unsettled(shard: Shard, key: LaneKey, first: int, last: int, at_most: int) 
 
 
 def _compact(shard: Shard) -> CompactSegment | None:
-    """Look at one closed segment a call, in turn."""
+    """Look at one closed segment a call: at those that an operator has asked for, else in turn."""
+    segment = next_segment(shard)
+    if segment is not None and shard.compaction is not None:
+        return _compact_by_hand(shard, segment, shard.compaction)
     candidates = [s for s in list(shard.segments.closed.values())[:-FRESH] if not s.busy]
     if not candidates:
         return None
     shard.compact_turn = (shard.compact_turn + 1) % len(candidates)
     segment = candidates[shard.compact_turn]
+    survivors = _survivors(shard, segment, int(segment.rows * shard.limits.compact_below))
+    return _begin(segment, survivors) if survivors else None
+
+
+def _compact_by_hand(shard: Shard, segment: Segment, compaction: Compaction) -> CompactSegment | None:
+    survivors = _survivors(shard, segment, compaction.budget(segment))
+    if survivors is None:
+        compaction.left += 1
+    elif not survivors:
+        compaction.gone += 1  # nothing in it is needed: it is dropped
+    else:
+        compaction.taken(segment.number, _rows(survivors))
+        step = _begin(segment, survivors)
+        step.measured = True
+        return step
+    return None
+
+
+def _begin(segment: Segment, survivors: list[Survivors]) -> CompactSegment:
+    segment.busy = True
+    for destination, lane, low, high in survivors:
+        known = segment.survivors.get((destination, lane))
+        segment.survivors[destination, lane] = (min(low, known[0]), max(high, known[1])) if known else (low, high)
+    return CompactSegment(segment.number, survivors)
+
+
+def _survivors(shard: Shard, segment: Segment, budget: int) -> list[Survivors] | None:
+    """What of it is unsettled, if that is no more than `budget` rows. None: more, or it is not to be compacted. Whatever the budget, no more work than for
+    the one that every segment has."""
     if any(key[1] >= VOLATILE for key in segment.lanes):
         return None
-    budget = int(segment.rows * shard.limits.compact_below)
-    survivors: list[tuple[int, int, int, int]] = []
-    live = 0
+    survivors: list[Survivors] = []
+    live, at_most = 0, (int(segment.rows * shard.limits.compact_below) + 1) * SHARED
     for key, (first, last) in segment.lanes.items():
-        at_most = (budget + 1) * SHARED
         ranges = _unsettled(shard, key, first, last, at_most)
         if len(ranges) >= at_most:
             return None
@@ -121,13 +159,30 @@ def _compact(shard: Shard) -> CompactSegment | None:
             live += high - low + 1
             if live > budget:
                 return None
-    if not live:
-        return None
-    segment.busy = True
-    for destination, lane, low, high in survivors:
-        known = segment.survivors.get((destination, lane))
-        segment.survivors[destination, lane] = (min(low, known[0]), max(high, known[1])) if known else (low, high)
-    return CompactSegment(segment.number, survivors)
+    return survivors
+
+
+def _rows(survivors: Iterable[Survivors]) -> int:
+    return sum(last - first + 1 for _, _, first, last in survivors)
+
+
+def compactable(shard: Shard, command: Control) -> dict[str, Any]:
+    """What a compaction by hand would do now; it does nothing. Not all of what is closed is looked at if that were long work: `looked_at` says how many.
+    Raises Declined."""
+    percent, effort = percent_of(command), 0
+    closed = [segment for segment in shard.segments.closed.values() if not segment.busy]
+    told: dict[str, Any] = {"percent": percent, "segments": len(closed), "looked_at": 0, "rows": 0, "unsettled": 0, "numbers": []}
+    for segment in closed:
+        if effort >= COUNT_EFFORT:
+            break
+        survivors = _survivors(shard, segment, budget(segment, percent))
+        effort += len(segment.lanes) + (int(segment.rows * shard.limits.compact_below) if survivors is None else len(survivors))
+        told["looked_at"] += 1
+        if survivors:
+            told["numbers"].append(segment.number)
+            told["rows"] += segment.rows
+            told["unsettled"] += _rows(survivors)
+    return told
 
 
 def _merged(ranges: list[tuple[int, int]]) -> list[tuple[int, int]]:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from .branch import Branches
 from .browser import Browser, Browsing
+from .compaction import Compaction
 from .cursor import Cursor
 from .definitions import Definition
 from .destination import Destination, Lane
@@ -226,6 +227,7 @@ class Shard:
         "changed_subscriptions",
         "commit_number",
         "compact_turn",
+        "compaction",
         "dead",
         "decode",
         "destinations",
@@ -407,6 +409,8 @@ class Shard:
         """What has expired and is still to be ended for some subscriptions."""
         self.expiry_read = 0
         self.compact_turn = 0
+        self.compaction: Compaction | None = None
+        """That an operator has asked for last."""
         self.changed_lanes: dict[Lane, None] = {}
         self.changed_cursors: dict[Cursor, None] = {}
         self.changed_destinations: dict[Destination, None] = {}

@@ -23,6 +23,8 @@ class CompactSegment:
 
     segment: int
     survivors: list[tuple[int, int, int, int]]
+    measured: bool = False
+    """An operator wants to know what it came to on disk."""
 
 
 @dataclass(slots=True)

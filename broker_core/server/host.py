@@ -183,6 +183,11 @@ class Host:
         """It has logged in."""
         return peer in self._engine.shard.peers
 
+    def compaction(self) -> dict[str, Any] | None:
+        """How far the one is that an operator asked for last."""
+        asked = self._engine.shard.compaction
+        return asked.told() if asked is not None else None
+
     def unsettled(self, peer: int) -> int:
         """Deliveries to it that are not settled, of all its links together."""
         known = self._engine.shard.peers.get(peer)

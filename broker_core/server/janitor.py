@@ -10,6 +10,7 @@ from typing import Any
 
 from broker_core.engine.commands import Command, SegmentCompacted, SegmentDropped
 from broker_core.engine.effects import Effects
+from broker_core.engine.reads import RETAINED
 from broker_core.engine.upkeep import CompactSegment, DiscardScheduled, DropSegment, FreezeSegment, Maintenance, TrimDuplicates
 from broker_core.store import Store
 
@@ -70,11 +71,19 @@ class Janitor:
         elif isinstance(step, FreezeSegment):
             await self._store.freeze_segment(step.segment)
         elif isinstance(step, CompactSegment):
-            await self._store.compact_segment(step)
-            self._submit([SegmentCompacted(step.segment)])
+            self._submit([await self._compact(step)])
         elif isinstance(step, DiscardScheduled):
             await self._store.discard_scheduled(step.destination)
         elif isinstance(step, TrimDuplicates):
             await self._store.trim_duplicates(step)
         else:
             await self._store.sweep_retained(step)
+
+    async def _compact(self, step: CompactSegment) -> SegmentCompacted:
+        if not step.measured:
+            await self._store.compact_segment(step)
+            return SegmentCompacted(step.segment)
+        before, kept = await self._store.segment_octets(step.segment), await self._store.segment_octets(RETAINED)
+        await self._store.compact_segment(step)
+        grown = await self._store.segment_octets(RETAINED) - kept  # or shrunk, by what was swept meanwhile
+        return SegmentCompacted(step.segment, before, max(0, grown))

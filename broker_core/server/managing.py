@@ -84,6 +84,8 @@ class Managing:
                 "since": drain.since, "until": drain.until, "ended": drain.ended, "cut_off": drain.cut_off, "connections": drain.connections,
                 "unsettled": drain.unsettled, "transactions": drain.transactions,
             }  # fmt: skip
+        if compaction := self._host.compaction():
+            told["compaction"] = compaction
         return told
 
     # -- what is asked ----------------------------------------------------------------------------------------------------------------------

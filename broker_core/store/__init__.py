@@ -91,6 +91,9 @@ class Store(Protocol):
     async def compact_segment(self, compact: CompactSegment) -> None:
         """Copy survivors to the retained table in bounded steps and durably mark the segment as compacted (R5)."""
 
+    async def segment_octets(self, segment: int) -> int:
+        """That it takes on disk, or what is retained does (RETAINED); 0: there is no such segment."""
+
     async def sweep_retained(self, sweep: SweepRetained) -> None:
         """Delete settled rows from the retained table."""
 

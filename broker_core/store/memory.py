@@ -332,6 +332,13 @@ class MemoryStore:
             table.compacting, table.compacted = False, True
         self._end(fault)
 
+    async def segment_octets(self, segment: int) -> int:
+        """Those of its messages: it is on no disk."""
+        if segment == RETAINED:
+            return sum(row.size for _, row in self._tables.retained.values())
+        known = self._tables.segments.get(segment)
+        return sum(row.size for rows in known.lanes.values() for row in rows) if known is not None else 0
+
     async def sweep_retained(self, sweep: SweepRetained) -> None:
         fault = self._begin("sweep_retained")
         if fault not in {Fault.LOST, Fault.CRASH, Fault.FULL}:

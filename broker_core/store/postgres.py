@@ -184,6 +184,10 @@ class PostgresStore:
         async with _Translated():
             await compaction.compact(self._maintenance, self._fence, self._segments, compact)
 
+    async def segment_octets(self, segment: int) -> int:
+        async with _Translated():
+            return await self._segments.octets(segment)
+
     async def sweep_retained(self, sweep: SweepRetained) -> None:
         async with _Translated():
             await compaction.sweep(self._maintenance, self._fence, self._segments, sweep)

@@ -15,6 +15,7 @@ import psycopg
 from psycopg import AsyncConnection
 
 from broker_core.engine.definitions import SegmentClosed
+from broker_core.engine.reads import RETAINED
 from broker_core.engine.writes import Commit
 
 from . import CommitLost, SegmentMissing, archive
@@ -198,6 +199,14 @@ class Segments:
                 return
             for segment in twins:
                 segment.spill = False
+
+    async def octets(self, segment: int) -> int:
+        """On disk, with indexes and what is stored out of line."""
+        tables = ["surety.retained"] if segment == RETAINED else [message_table(self._shard, segment), spill_table(self._shard, segment)]
+        async with self.turn:
+            statement = "SELECT coalesce(sum(pg_total_relation_size(to_regclass(name))), 0)::int8 FROM unnest(%(tables)s::text[]) AS name"
+            row = await (await self._connection.execute(statement, {"tables": tables})).fetchone()
+        return int(row[0]) if row is not None else 0
 
     def follow(self, commit: Commit) -> None:
         """A durable commit: segments that it closed."""

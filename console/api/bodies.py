@@ -177,6 +177,13 @@ class DrainBody(Body):
     seconds = Whole(min_value=0, max_value=control.DRAIN_SECONDS_MAX, required=False, help_text="Whoever is connected then is cut off. 60 by default.")
 
 
+class CompactBody(Body):
+    percent = Whole(
+        min_value=0, max_value=control.PERCENT_MAX, required=False,
+        help_text="Of a segment's messages that may be unsettled, at most. 50 by default; 100: whatever has anything settled; 0: one that is going on ends.",
+    )  # fmt: skip
+
+
 class TaskBody(Body):
     seconds = Whole(min_value=SECONDS_MIN, max_value=SECONDS_MAX, required=False, help_text="How often it runs.")
     enabled = Flag(required=False)

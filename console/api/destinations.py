@@ -6,14 +6,15 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from broker_core.control import DEPTH_MAX
-from console.selectors import destinations
+from console.selectors import destinations, resets
 from console.selectors.destinations import Destination
 from console.services import destinations as service
+from console.services import resets as resetting
 
 from . import bodies, shapes
 from .documented import DRY_RUN, says
 from .problems import Problem
-from .view import View, idempotent, one, page, told
+from .view import View, done, idempotent, one, page, told
 
 SEARCH = OpenApiParameter("search", OpenApiTypes.STR, description="Part of the address, whatever its case.")
 ADDRESS = OpenApiParameter("address", OpenApiTypes.STR, description="Only the one of this address.")
@@ -55,9 +56,11 @@ class Destinations(View):
 
 
 class OneDestination(OfDestination):
-    @says("Query a destination", shapes.Destination)
+    @says("Query a destination", shapes.QueriedDestination)
     def get(self, request: Request, number: str) -> Response:
-        return one(shapes.Destination, self.found(number))
+        it = self.found(number)
+        since = resets.of_destination(it)
+        return Response({**shapes.Destination(it).data, "since": None if since is None else shapes.SinceReset(since).data})
 
     @says("Change settings of a destination", shapes.ControlRequest, asks=True, body=bodies.UpdateDestinationBody)
     def patch(self, request: Request, number: str) -> Response:
@@ -74,6 +77,14 @@ class OneDestination(OfDestination):
         if depth < 0:
             raise Problem("invalid", "Give the depth that you saw: nobody should discard messages without knowing how many.")
         return told(service.destroy(self.actor, it.address, depth))
+
+
+class ResetTotals(OfDestination):
+    @says("Reset the totals of a destination: what is told `since` begins at zero", shapes.Done, writes=True, once=True)
+    @idempotent
+    def post(self, request: Request, number: str) -> Response:
+        resetting.reset(self.actor, self.found(number))
+        return done()
 
 
 class Pause(OfDestination):

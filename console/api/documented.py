@@ -53,7 +53,7 @@ def says(
     found: dict[Any, Any] = dict(answer) if isinstance(answer, dict) else {status: page_of(answer) if paged else answer}
     if asks:
         found[202] = shapes.ControlRequest
-    changing = writes or asks or body is not None
+    changing = writes or asks or once or body is not None
     for number in (*ALWAYS, *(WRITES if changing else (409,) if asks_only else ())):
         found[number, problems.MEDIA_TYPE] = shapes.ProblemDocument
     given = [*parameters, *([LIMIT, AFTER] if paged else ()), *([KEY] if once else ()), *([LOCATION] if asks or status == 201 else ())]

@@ -9,11 +9,14 @@ from console.selectors import health, node
 from console.services import nodes as service
 
 from . import bodies, shapes
-from .documented import says
-from .view import View, idempotent, told
+from .documented import DRY_RUN, says
+from .view import View, idempotent, one, told
 
 DRAIN_SECONDS = 60
-TOLD = ("alive", "holder", "epoch", "since", "heartbeat_seconds", "reporting", "started_at", "version", "state", "state_since", "drain", "connections")
+TOLD = (
+    "alive", "holder", "epoch", "since", "heartbeat_seconds", "reporting", "started_at", "version", "state", "state_since", "drain", "compaction",
+    "connections",
+)  # fmt: skip
 
 
 class Node(View):
@@ -54,6 +57,19 @@ class Drain(View):
     @idempotent
     def post(self, request: Request) -> Response:
         return told(service.drain(self.actor, self.body(bodies.DrainBody).get("seconds", DRAIN_SECONDS)))
+
+
+class Compact(View):
+    @says(
+        "Compact segments, which all destinations share; with dry_run, a Compactable; for administrators", shapes.COMPACTED, asks=True,
+        body=bodies.CompactBody, once=True, parameters=[DRY_RUN],
+    )  # fmt: skip
+    @idempotent
+    def post(self, request: Request) -> Response:
+        percent = self.body(bodies.CompactBody).get("percent", service.COMPACT_PERCENT)
+        if self.flag("dry_run"):
+            return one(shapes.Compactable, service.compactable(self.actor, percent))
+        return told(service.compact(self.actor, percent))
 
 
 class TakeOver(View):

@@ -101,20 +101,21 @@ def busy(request: HttpRequest) -> HttpResponse:
     return _not_now(request, "busy", "More pages are asked for than the console can make at once. Nothing was changed.")
 
 
-def too_large(request: HttpRequest) -> HttpResponse:
-    """To who sends more than anything here takes."""
-    if request.path.startswith("/api/"):
-        return JsonResponse(_document(Problem("too-large")), status=413, content_type=MEDIA_TYPE)
+def _page_of_too_large(request: HttpRequest) -> HttpResponse:
     return HttpResponse(render_to_string("413.html"), status=413)
 
 
+too_large = outside("too-large", _page_of_too_large)
+"""To who sends more than anything here takes."""
+
+
 def _not_now(request: HttpRequest, code: str, sentence: str) -> HttpResponse:
-    """In a page without a frame: who asks could not be found out."""
-    if request.path.startswith("/api/"):
-        answer: HttpResponse = JsonResponse(_document(Problem(code)), status=503, content_type=MEDIA_TYPE)
-    else:
+    def page(request: HttpRequest) -> HttpResponse:
+        """Without a frame: who asks could not be found out."""
         words = {"sentence": sentence, "seconds": LATER_SECONDS, "again": request.get_full_path() if request.method == "GET" else "/"}
-        answer = HttpResponse(render_to_string("503.html", words), status=503)
+        return HttpResponse(render_to_string("503.html", words), status=503)
+
+    answer = outside(code, page)(request)
     answer.headers["Retry-After"] = str(LATER_SECONDS)
     return answer
 

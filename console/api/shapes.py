@@ -116,6 +116,21 @@ class Destination(Shape):
         return instant(it.at) if it.known else None
 
 
+class SinceReset(Shape):
+    """What was counted since an operator reset totals. Never negative."""
+
+    at = Instant(help_text="When that was.")
+    accepted_total = counter()
+    settled_total = counter()
+    dead_total = counter()
+    expired_total = counter()
+    redelivered_total = counter()
+
+
+class QueriedDestination(Destination):
+    since = SinceReset(allow_null=True, help_text="Null: its totals were never reset.")
+
+
 class Preview(Shape):
     """What a call would do now; it did nothing."""
 
@@ -326,6 +341,38 @@ class Drain(Shape):
     transactions = Integer(help_text="That they have begun and not ended.")
 
 
+class Compaction(Shape):
+    """Segments, but for rows and octets."""
+
+    request = Integer(help_text="Of the call that began it.")
+    percent = Integer()
+    since = Instant()
+    segments = Integer(help_text="That were closed then: each is looked at once.")
+    compacted = Integer()
+    left = Integer(help_text="As they are: more of them is unsettled, or it is volatile.")
+    gone = Integer(help_text="Before they were looked at: dropped, or compacted by the broker itself.")
+    rows = Integer(help_text="That were moved out of those that were compacted.")
+    octets_before = Integer(help_text="That those took on disk.")
+    octets_after = Integer(help_text="By which the table has grown that has the moved rows.")
+    ended = Instant(allow_null=True, help_text="Null: it goes on.")
+
+
+class Compactable(Shape):
+    """What a compaction would do now; it did nothing."""
+
+    percent = Integer()
+    segments = Integer(help_text="That are closed.")
+    looked_at = Integer(help_text="The first of them, if all were too much work.")
+    compactable = Integer()
+    rows = Integer(help_text="In those that would be compacted, settled or not.")
+    unsettled = Integer(help_text="Of these; they would be moved.")
+    octets = Integer(help_text="That those take on disk.")
+
+
+COMPACTED = PolymorphicProxySerializer("Compacted", [ControlRequest, Compactable], None)
+"""Of a dry run, the latter."""
+
+
 class OneNode(Shape):
     node = String()
     state = serializers.ChoiceField(NODE_STATES)
@@ -351,6 +398,7 @@ class Node(Shape):
     state = serializers.ChoiceField(NODE_STATES, allow_null=True, help_text="Null: unknown.")
     state_since = Instant(allow_null=True, help_text="Since when it is quiesced.")
     drain = Drain(allow_null=True)
+    compaction = Compaction(allow_null=True, help_text="Null: nobody has asked for one in this term.")
     connections = counter("Clients connected.")
     listeners = Listener(many=True)
     standbys = Standby(many=True)
@@ -387,3 +435,4 @@ class Totals(Shape):
     dead_total = counter()
     expired_total = counter()
     redelivered_total = counter()
+    since = SinceReset(allow_null=True, help_text="Null: they were never reset all together.")

@@ -10,14 +10,15 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from console.permissions import METRICS, may
-from console.selectors import audit, branches, health, node, operators, requests, totals
+from console.selectors import audit, branches, health, node, operators, requests, resets, totals
 from console.selectors import warnings as cautions
 from console.services import branches as branch_service
+from console.services import resets as resetting
 
 from . import problems, shapes
 from .documented import says
 from .problems import Problem
-from .view import View, idempotent, one, page, told
+from .view import View, done, idempotent, one, page, told
 
 WHO = OpenApiParameter("who", OpenApiTypes.STR, description="Only of this person.")
 WHAT = OpenApiParameter("what", OpenApiTypes.STR, description="Only of this deed, as the log has it: purge, account create, login.")
@@ -48,7 +49,15 @@ class Totals(View):
     def get(self, request: Request) -> Response:
         self.look("totals")
         found = totals.totals()
-        return Response(shapes.Totals(dict.fromkeys(shapes.Totals().fields) if found is None else found).data)
+        return Response(shapes.Totals({**(found or dict.fromkeys(shapes.Totals().fields)), "since": resets.of_all()}).data)
+
+
+class ResetAllTotals(View):
+    @says("Reset the totals of all destinations: what is told `since` begins at zero", shapes.Done, writes=True, once=True)
+    @idempotent
+    def post(self, request: Request) -> Response:
+        resetting.reset_all(self.actor)
+        return done()
 
 
 class Branches(View):

@@ -31,6 +31,8 @@ class Command:
     """The answer is an operation: it is followed to its end."""
     drains: bool = False
     """The answer is a drain that has begun: it is followed to its end."""
+    compacts: bool = False
+    """The answer is a compaction that has begun: the same."""
     adds: str = ""
     """Of a list whose pages are to be added up: members that name a row; the numbers `count` and `octets` are added."""
 
@@ -53,7 +55,9 @@ COMMANDS = (
     Command("pause", "dst", "POST", "destinations/{destination}/pause", defaults={"direction": "ALL"}),
     Command("resume", "dst", "POST", "destinations/{destination}/resume", defaults={"direction": "ALL"}),
     Command("purge", "dst", "POST", "destinations/{destination}/purge"),
+    Command("reset", "dst", "POST", "destinations/{destination}/reset"),
     Command("metrics", "bkr", "GET", "totals"),
+    Command("reset", "bkr", "POST", "totals/reset"),
     # -- messages
     Command("list", "msg", "GET", MESSAGES, LISTED),
     Command("query", "msg", "GET", MESSAGES + "/{key}"),
@@ -149,6 +153,7 @@ COMMANDS = (
     Command("quiesce", "bkr", "POST", "node/quiesce"),
     Command("unquiesce", "bkr", "POST", "node/unquiesce"),
     Command("drain", "bkr", "POST", "node/drain", asks="Consumers are given nothing more, and connections are closed.", drains=True),
+    Command("compact", "bkr", "POST", "node/compact", compacts=True),
     Command("takeover", "bkr", "POST", "nodes/{name}/takeover", asks="The node that serves closes its connections and stands by."),
     Command("pause", "svc", "POST", "node/listeners/{name}/pause", asks="Nobody connects by it any more; who is connected stays."),
     Command("resume", "svc", "POST", "node/listeners/{name}/resume"),

@@ -76,7 +76,7 @@ def parser_of(command: Command, told: Described) -> Parser:
         parser.add_argument("--file", metavar="FILE", default="-", help="what is sent; - for standard input, which is what is read without this")
     if command.method == "GET" and not told.paged:
         parser.add_argument("--output", metavar="FILE", help="write the answer there; a file that is there stays as it is")
-    if command.follows or command.drains:
+    if command.follows or command.drains or command.compacts:
         parser.add_argument("--no-wait", action="store_true", help="do not wait for the end of the operation")
     return parser
 

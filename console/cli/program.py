@@ -113,6 +113,12 @@ def transport_of(shared: argparse.Namespace, stdin: TextIO) -> Transport:
     return Remote(url, token, authority=shared.ca, plain=shared.plain_http)
 
 
+def _compactable(found: Mapping[str, Any]) -> str:
+    seen = "" if found["looked_at"] == found["segments"] else f" (looked at: {found['looked_at']:,})"
+    moved = f"{found['unsettled']:,} of their {found['rows']:,} messages would be moved"
+    return f"{found['compactable']:,} of {found['segments']:,} closed segments{seen}, {found['octets']:,} octets, would be compacted: {moved}."
+
+
 class _Run:
     def __init__(
         self, command: Command, told: Described, transport: Transport, terminal: Terminal, given: argparse.Namespace, shared: argparse.Namespace
@@ -140,6 +146,8 @@ class _Run:
             document = self._follow(document)
         if self._command.drains and not self._given.no_wait:
             document = self._drained()
+        if self._command.compacts and not self._dry and not self._given.no_wait:
+            document = self._compacted(document["number"])
         code = self._tell(document)  # entries of definitions that were not applied are in the answer, each with its sentence
         return exits.UNFINISHED if isinstance(document, dict) and document.get("undone") else code
 
@@ -234,6 +242,8 @@ class _Run:
         if self._command.follows:
             found = self._follow(found)
             return f"{self._target}: {found['done']:,} messages of {found['looked_at']:,} that were looked at."
+        if self._command.compacts:
+            return _compactable(found)
         if found[COUNTED] is None:
             if given:
                 return "How many messages there are is not known."
@@ -296,6 +306,26 @@ class _Run:
                 time.sleep(POLL_SECONDS)
         except KeyboardInterrupt:
             raise Ended(exits.STOPPED, "It goes on: `query bkr` tells how far it is, `unquiesce bkr` ends it.") from None
+        finally:
+            progress.end()
+
+    def _compacted(self, request: int) -> dict[str, Any]:
+        """The compaction that this request has begun, at its end. Raises Ended."""
+        progress = Progress(self._terminal.stderr)
+        try:
+            while True:
+                node = document_of(self._transport.call("GET", "node"))
+                told = node["compaction"]
+                if node["reporting"] and told is not None and told["request"] == request:
+                    looked_at = told["compacted"] + told["left"] + told["gone"]
+                    progress.say(f"{told['compacted']:,} compacted, {looked_at:,} of {told['segments']:,} segments looked at, {told['rows']:,} messages moved")
+                    if told["ended"]:
+                        return dict(told)
+                elif node["reporting"] and (told is None or told["request"] > request):
+                    raise Ended(exits.UNFINISHED, "It ended before it was done: another one took its place, or another node serves. What was done stays done.")
+                time.sleep(POLL_SECONDS)
+        except KeyboardInterrupt:
+            raise Ended(exits.STOPPED, "It goes on: `query bkr` tells how far it is, `compact bkr --percent 0` ends it.") from None
         finally:
             progress.end()
 

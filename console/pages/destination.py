@@ -6,6 +6,7 @@ from typing import Any
 
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import render
+from django.urls import reverse
 from django.views.decorators.http import require_safe
 
 from broker_core import control
@@ -13,7 +14,7 @@ from console.live import texts
 from console.live.topics import rate_of
 from console.permissions import MANAGE, PURGE, Sight, expression, may, sight
 from console.quantities import UNKNOWN, count, milliseconds, octets
-from console.selectors import destinations, history, node, subscriptions
+from console.selectors import destinations, history, node, resets, subscriptions
 from console.selectors.destinations import Destination
 from console.services import connections
 from console.services.audit import Actor
@@ -45,9 +46,14 @@ def detail(request: HttpRequest, number: str) -> HttpResponse:
     status = node.node_status()
     told = history.of_destination(it.number, span)
     cells = texts.of_destination(it, rate_of(it))
+    since = None if it.temporary else resets.of_destination(it)
+    may_manage = may(actor, MANAGE, it.address)
     context = {
         "asked": wanted,
         "it": it,
+        "totals": resets.told(it._asdict(), since),
+        "since": since,
+        "reset": reverse("totals_reset", args=[it.number]) if may_manage and not it.temporary else "",
         "live": f"destinations/{it.number}",
         "spans": [(each.name, each.name) for each in SPANS],
         "stats": [{"label": label, "value": cells[name], "live": f"destinations/{it.number}/{name}"} for name, label in STATS],
@@ -59,7 +65,7 @@ def detail(request: HttpRequest, number: str) -> HttpResponse:
         "service": status,
         "consumers": _consumers(actor, it, is_again(request)) if status.alive else None,
         "subscriptions": _subscriptions(it) if it.address.startswith("topic/") else None,
-        "may_manage": may(actor, MANAGE, it.address),
+        "may_manage": may_manage,
         "may_discard": may(actor, PURGE, it.address),
     }
     return render(request, "console/destination.html", context)

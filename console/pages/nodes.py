@@ -34,33 +34,41 @@ class Verb:
     words: str
     done: str
     apply: Callable[[Actor, str, int], Outcome]
-    """By the name of a node or a listener, and seconds."""
+    """By the name of a node or a listener, and a number: seconds, or percent."""
     typed: bool = False
+    usual: int = 0
+    """Of the number."""
 
 
 VERBS = {
     "quiesce": Verb(
         "Quiesce the node", "Nobody new may connect; who is connected goes on. It lasts until you end it, or until the node's term ends.", "Quiesce",
-        "is quiesced", lambda actor, name, seconds: service.quiesce(actor),
+        "is quiesced", lambda actor, name, number: service.quiesce(actor),
     ),
     "unquiesce": Verb(
         "Let connections in again", "Clients may connect again. A drain that is going on ends.", "Let them in", "lets connections in",
-        lambda actor, name, seconds: service.unquiesce(actor),
+        lambda actor, name, number: service.unquiesce(actor),
     ),
     "drain": Verb(
         "Drain the node", "Nobody new may connect and nothing more is delivered; each connection is closed as soon as it holds nothing and has nothing open.",
-        "Drain", "drains", lambda actor, name, seconds: service.drain(actor, seconds),
+        "Drain", "drains", lambda actor, name, number: service.drain(actor, number), usual=DRAIN_SECONDS,
+    ),
+    "compact": Verb(
+        "Compact segments", "What is settled gives its disk space back when all of its segment is settled, or when little of it is left. Now every segment "
+        "that is closed, whichever destinations share it, is looked at, one a second, and what is unsettled in it is moved out.", "Compact",
+        "compacts what it can",
+        lambda actor, name, number: service.compact(actor, number), usual=service.COMPACT_PERCENT,
     ),
     "takeover": Verb(
         "Have it take over", "The node that serves closes its connections in order and stands by; this one serves. Clients connect again by themselves.",
-        "Take over", "takes over", lambda actor, name, seconds: service.take_over(actor, name), typed=True,
+        "Take over", "takes over", lambda actor, name, number: service.take_over(actor, name), typed=True,
     ),
     "pause": Verb(
         "Close the listener", "Its port is closed, on whichever node serves, until it is opened again. Who has come by it stays.", "Close it", "is closed",
-        lambda actor, name, seconds: service.pause_listener(actor, name),
+        lambda actor, name, number: service.pause_listener(actor, name),
     ),
     "resume": Verb(
-        "Open the listener", "Clients may come by it again.", "Open it", "is open again", lambda actor, name, seconds: service.resume_listener(actor, name)
+        "Open the listener", "Clients may come by it again.", "Open it", "is open again", lambda actor, name, number: service.resume_listener(actor, name)
     ),
 }  # fmt: skip
 
@@ -82,18 +90,20 @@ def do(request: HttpRequest, verb: str) -> HttpResponse:
     asked = request.POST if request.method == "POST" else request.GET
     name = asked.get("name", "").replace("\x00", "")[:NAME_CHARACTERS_MAX]
     require(actor, MANAGE_NODE, verb, name, reads=request.method != "POST")
-    text = request.POST.get("seconds", "")
-    seconds = whole(text, DIGITS_MAX, DRAIN_SECONDS)
+    number = whole(request.POST.get("seconds", request.POST.get("percent", "")), DIGITS_MAX, it.usual)
     context = {
         "title": f"{it.title}: {name}" if name else it.title, "sentence": it.sentence, "words": it.words, "danger": it.typed, "hidden": [("name", name)],
-        "back": reverse("nodes"), "typed": name if it.typed else "", "seconds": seconds if verb == "drain" else None,
+        "back": reverse("nodes"), "typed": name if it.typed else "", "seconds": number if verb == "drain" else None,
+        "percent": number if verb == "compact" else None,
     }  # fmt: skip
     if request.method != "POST":
         return render(request, "console/asked_again.html", context)
     if it.typed and request.POST.get("typed", "") != name:
         return render(request, "console/asked_again.html", {**context, "problem": f"Type {name} to confirm."}, status=400)
     try:
-        outcome = it.apply(actor, name, seconds)
+        if verb == "compact" and "count" in request.POST:
+            return render(request, "console/asked_again.html", {**context, "counted": service.compactable(actor, number)})
+        outcome = it.apply(actor, name, number)
     except control.InvalidRequest as error:
         return render(request, "console/asked_again.html", {**context, "problem": str(error)}, status=400)
     tell(request, name or "The node", it.done, outcome)

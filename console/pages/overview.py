@@ -12,9 +12,9 @@ from django.urls import NoReverseMatch, reverse
 from django.views.decorators.http import require_safe
 
 from console.live import texts
-from console.permissions import LOOK, may
+from console.permissions import LOOK, MANAGE_DESTINATION, may
 from console.quantities import count, messages, milliseconds, octets
-from console.selectors import attention, database, health, history, node, totals
+from console.selectors import attention, database, health, history, node, resets, totals
 from console.services.history import SPANS
 
 from .actor import actor_of
@@ -42,12 +42,14 @@ class Finding:
 @require_safe
 def overview(request: HttpRequest) -> HttpResponse:
     """Of the whole broker; who may see some destinations only is shown these."""
-    if not may(actor_of(request), LOOK):
+    actor = actor_of(request)
+    if not may(actor, LOOK):
         return redirect("destinations")
     status = node.node_status()
     wanted = asked(request, choices={"span": [span.name for span in SPANS]}, texts=())
     span = next(span for span in SPANS if span.name == wanted["span"])
     told = history.of_all(span)
+    sums, since = totals.totals(), resets.of_all()
     context = {
         "asked": wanted,
         "spans": [(each.name, each.name) for each in SPANS],
@@ -55,7 +57,10 @@ def overview(request: HttpRequest) -> HttpResponse:
         "service": status,
         "listeners": health.listeners(status),
         "findings": findings(health.problems(status), attention.attention()),
-        "stats": _stats(status),
+        "stats": _stats(status, sums),
+        "totals": resets.told(sums, since),
+        "since": since,
+        "reset": reverse("totals_reset_all") if may(actor, MANAGE_DESTINATION) else "",
         "times": told.times,
         "charts": charts_of(told),
         "database": [("Size", octets(database.size())), ("Server", database.version())],
@@ -101,8 +106,7 @@ def charts_of(told: history.History) -> list[tuple[str, str, list[Series]]]:
 
 
 
-def _stats(status: node.NodeStatus) -> list[dict[str, Any]]:
-    sums = totals.totals()
+def _stats(status: node.NodeStatus, sums: dict[str, Any] | None) -> list[dict[str, Any]]:
     cells = texts.of_overview(sums, status, apps.get_app_config("console").rates.of_sums(sums))
     return [{"label": label, "value": cells[name], "live": f"overview/{name}", "href": _page(page)} for name, label, page in STATS]
 

@@ -1,5 +1,6 @@
 """What PostgreSQL says of itself that decides how the broker fares: dead rows, and how far back its oldest snapshot holds them."""
 
+from collections.abc import Sequence
 from typing import Any
 
 from .rows import rows
@@ -44,3 +45,10 @@ def size() -> int:
 
 def version() -> str:
     return f"PostgreSQL {rows('SHOW server_version')[0]['server_version'].partition(' ')[0]}"
+
+
+def segment_octets(numbers: Sequence[int]) -> int:
+    """That these segments take on disk, with indexes and what is stored out of line; those that are gone count nothing."""
+    tables = [f"surety.{kind}_0_{number}" for number in numbers for kind in ("message", "spill")]
+    statement = "SELECT coalesce(sum(pg_total_relation_size(to_regclass(name))), 0)::int8 AS octets FROM unnest(%(tables)s::text[]) AS name"
+    return int(rows(statement, {"tables": tables})[0]["octets"])

@@ -39,6 +39,24 @@ class Drain:
 
 
 @dataclass(slots=True, frozen=True)
+class Compaction:
+    """How far the one is that an operator asked for last: segments, but for `rows` and octets."""
+
+    request: int
+    percent: int
+    since: datetime
+    segments: int
+    compacted: int
+    left: int
+    gone: int
+    rows: int
+    """That were moved."""
+    octets_before: int
+    octets_after: int
+    ended: datetime | None
+
+
+@dataclass(slots=True, frozen=True)
 class OneNode:
     """As it told operators last. A standby has no term, no listeners and no connections."""
 
@@ -97,6 +115,13 @@ class NodeStatus:
         if not isinstance(told, dict):
             return None
         return Drain(**{**told, **{name: _instant(told[name]) for name in ("since", "until", "ended")}})
+
+    @property
+    def compaction(self) -> Compaction | None:
+        told = self.about.get("compaction")
+        if not isinstance(told, dict):
+            return None
+        return Compaction(**{**told, **{name: _instant(told[name]) for name in ("since", "ended")}})
 
     @property
     def connections(self) -> int | None:

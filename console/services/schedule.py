@@ -70,7 +70,7 @@ TASKS = {
     # A table is scanned for it.
     "forget": Task(
         3600,
-        "Old entries of the audit, answered requests and answers to repeated calls are deleted.",
+        "Old entries of the audit, answered requests and answers to repeated calls, and resets of what is no more, are deleted.",
         lambda: scheduled.forget(settings.BROKER.audit_retention_days),
         "rows",
     ),

@@ -12,7 +12,7 @@ from broker_core.pipeline.surroundings import SparkMissing
 from console.launch import spark
 from console.selectors import pipeline
 
-from . import idempotency
+from . import idempotency, resets
 from .audit import record
 
 SCHEDULER = "scheduler"
@@ -50,7 +50,8 @@ def purge_spent() -> int:
 
 
 def forget(audit_retention_days: int) -> int:
-    """Delete audit entries that are older, answered or lapsed requests and answers to repeated calls that are too old; the number of rows.
+    """Delete audit entries that are older, answered or lapsed requests and answers to repeated calls that are too old, and resets of
+    what is no more; the number of rows.
 
     Requests belong to the broker, but once they are answered only the audit's page reads them, and no node looks at them again. They are
     found by one scan of the table in an hour: it holds a day of the schedule and what operators asked for, and an index would cost more.
@@ -64,6 +65,7 @@ def forget(audit_retention_days: int) -> int:
         + _forget_audit(audit_retention_days)
         + _delete("surety.control_request", "request", of_operators, audit_retention_days)
         + _delete("console_idempotentcall", "id", f"at < {old}", idempotency.KEPT_DAYS)
+        + resets.forget()
     )
 
 

@@ -180,14 +180,20 @@ def test_a_backup_that_is_not_whole_changes_nothing(kept: Kept, tmp_path: Path) 
     assert not (tmp_path / "none").exists()
 
 
+def waits(service: Service) -> bool:
+    """A backup, for a table that is locked."""
+    with psycopg.connect(service.dsn(superuser=True)) as session:
+        asked = "SELECT 1 FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND query LIKE 'LOCK TABLE surety.%'"
+        return bool(session.execute(asked).fetchall())
+
+
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_backup_that_is_stopped_leaves_nothing(service: Service, tmp_path: Path, number: signal.Signals) -> None:
     target = tmp_path / "stopped"
     with psycopg.connect(service.dsn(superuser=True)) as blocker:
         blocker.execute("LOCK TABLE surety.control_request IN ACCESS EXCLUSIVE MODE")  # it waits for this
         process = subprocess.Popen([sys.executable, "manage.py", "backup", str(target)], cwd=REPOSITORY, env=service.environment(), stderr=subprocess.PIPE)
-        await_true(lambda: any(tmp_path.iterdir()), 30, "it has not begun")
-        time.sleep(0.5)
+        await_true(lambda: waits(service), 30, "it has not begun")
         os.kill(process.pid, number)
         complaint = process.communicate(timeout=20)[1].decode()
     assert process.returncode == (130 if number == signal.SIGINT else 143), complaint

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 import psycopg
 
 from broker_core import control
+from tests.bench.hypervisor import Stolen
 from tests.bench.run import Bench, Row
 from tests.bench.unharmed import TRAFFIC, beside_a_loop, unharmed
 
@@ -41,7 +42,7 @@ def operations(bench: Bench) -> list[Row]:
     died = _operate(bench, QUEUE, {"verb": "expire"})
     _checkpoint(bench)
     alone = bench.timed(bench.ours, **TRAFFIC)
-    with ThreadPoolExecutor(1) as operating:
+    with Stolen() as stolen, ThreadPoolExecutor(1) as operating:
         beginning = threading.Timer(MARGIN_SECONDS / 2, lambda: None)
         beginning.start()
         retried = operating.submit(_after, beginning, bench, DEAD, {"verb": "retry", "filter": {"selector": SELECTOR}})
@@ -56,7 +57,7 @@ def operations(bench: Bench) -> list[Row]:
     rows = [
         Row(f"have {count:,} messages expire", "msg/s", [died.rate], "-", None),
         Row(title, "msg/s", [back.rate], f">= {RATE_MUST:,}; progress every second", kept, notes=notes),
-        unharmed("p99 of 1 KiB traffic at 5,000/s meanwhile", [alone], [beside]),
+        unharmed("p99 of 1 KiB traffic at 5,000/s meanwhile", [alone], [beside], [str(stolen)]),
         beside_a_loop(bench, [alone]),
     ]
     bench.load(bench.ours, dest=f"/{QUEUE}", n=count, producers=0, prefetch=1000, ackevery=200, exact=0)

@@ -11,6 +11,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from tests.bench.hypervisor import Stolen
 from tests.bench.run import MESSAGES_ENDLESS, Bench, Row
 from tests.support.service import REPOSITORY, Service
 
@@ -33,9 +34,10 @@ def unharmed(title: str, alone: Sequence[Mapping[str, Any]], beside: Sequence[Ma
 def beside_a_loop(bench: Bench, alone: Sequence[Mapping[str, Any]]) -> Row:
     """What the traffic notices of any work at all, for comparison: a process that counts and does nothing else, of the lowest priority that there is, on the
     last processor. Where two processors are threads of one core, either is slower while the other is busy."""
-    with _looping():
+    with _looping(), Stolen() as stolen:
         report = bench.timed(bench.ours, **TRAFFIC)
-    row = unharmed("p99 of 1 KiB traffic at 5,000/s beside a loop that does nothing, lowest priority, one processor", alone, [report])
+    title = "p99 of 1 KiB traffic at 5,000/s beside a loop that does nothing, lowest priority, one processor"
+    row = unharmed(title, alone, [report], [str(stolen)])
     row.must, row.kept = "-", None
     return row
 
@@ -58,7 +60,7 @@ def beside_an_audit(bench: Bench, memory_mib: int) -> list[Row]:
     alone, beside, took = [], [], []
     for _ in range(bench.runs):
         alone.append(bench.timed(bench.ours, **TRAFFIC))
-        with bench.beside(bench.ours, n=MESSAGES_ENDLESS, **TRAFFIC) as report:
+        with Stolen() as stolen, bench.beside(bench.ours, n=MESSAGES_ENDLESS, **TRAFFIC) as report:
             took.append(_audit(bench.ours, memory_mib))
         beside.append(report)
     with bench.ours.database() as connection:
@@ -66,7 +68,7 @@ def beside_an_audit(bench: Bench, memory_mib: int) -> list[Row]:
     if row is None or row[1:] != (0, 0):
         raise RuntimeError(f"the audits found what is not there: {row}")
     carried = statistics.median([report["delivered_rate"] for report in beside])
-    notes = [f"audits of {', '.join(f'{seconds:.0f}' for seconds in took)} s, {row[0]:,} fates proven", f"beside {carried:,.0f} msg/s"]
+    notes = [f"audits of {', '.join(f'{seconds:.0f}' for seconds in took)} s, {row[0]:,} fates proven", f"beside {carried:,.0f} msg/s", str(stolen)]
     return [unharmed("p99 of 1 KiB traffic at 5,000/s beside an audit, local[1]", alone, beside, notes), beside_a_loop(bench, alone)]
 
 

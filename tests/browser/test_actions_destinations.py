@@ -88,6 +88,26 @@ def test_a_purge_is_undone_and_another_is_given_up(page_as, service, api):
     assert [each for each in api.does("GET", "undo")["items"] if each["address"] == address and not each.get("ended_at")] == []
 
 
+@pytest.mark.clicks("totals_reset", "totals_reset_all")
+def test_totals_are_shown_since_they_were_reset(page_as, service, api):
+    address = filled(service, "act.reset", 2)
+    number = settled(api, address, accepted_total=2)["number"]
+    page = page_as().open(f"/destinations/{number}")
+    page.click('[aria-labelledby=totals] a:text-is("Reset")')
+    agree(page)
+    told(page, "are reset")
+    filled(service, "act.reset", 1)
+    settled(api, address, accepted_total=3)
+    page.reload()
+    assert page.locator("[aria-labelledby=totals] tbody tr >> nth=0").inner_text().split() == ["Accepted", "3", "1"]
+    page.goto(page.url.partition("/destinations")[0] + "/")
+    page.click('[aria-labelledby=totals] a:text-is("Reset")')
+    agree(page)
+    told(page, "are reset")
+    assert api.does("GET", f"destinations/{number}")["since"]["accepted_total"] == 0
+    assert api.does("GET", "totals")["since"]["accepted_total"] == 0
+
+
 @pytest.mark.clicks("bulk pause", "bulk resume", "bulk purge")
 def test_several_are_paused_resumed_and_purged_at_once(page_as, service, api):
     addresses = [filled(service, f"act.bulk.{number}", 2) for number in (1, 2)]

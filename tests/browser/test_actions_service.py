@@ -91,7 +91,7 @@ def test_a_replay_is_cancelled(page_as, service, api):
     assert api.does("GET", f"pipeline/replays/{number}")["state"] == "cancelled"
 
 
-VERBS = ("quiesce", "unquiesce", "drain", "takeover", "pause", "resume")
+VERBS = ("quiesce", "unquiesce", "drain", "compact", "takeover", "pause", "resume")
 
 
 @pytest.mark.clicks(*(f"node_do {verb}" for verb in VERBS))
@@ -110,6 +110,9 @@ def test_a_node_is_quiesced_drained_and_handed_over_and_a_listener_closed(browse
         agree(page)
         told(page, "lets connections in")
         connects(service.stomp_port)
+        page.click('.page-head a:text-is("Compact")')
+        agree(page, percent="30")
+        told(page, "compacts what it can")
         page.click('[aria-label="Close stomp"]')
         agree(page)
         told(page, "is closed")

@@ -40,6 +40,8 @@ class StoreNode:
         self._limits = Limits(**limits)
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name="store node")
+        self._turn = asyncio.Lock()
+        """What is asked of it by a test and by the database's inbox, each as a whole: engine and store serve one at a time."""
         self._asked: set[int] = set()
         self._stop = False
         self.delivered: list[Message] = []
@@ -87,14 +89,15 @@ class StoreNode:
             await asyncio.sleep(0.005)
 
     async def _take(self) -> None:
-        new = [r for r in await self._store.control_requests() if r.request not in self._asked]
-        self._asked |= {r.request for r in new}
-        sent = await self._store.inbox(100, 1 << 20)
-        for request in new:
-            if request.verb == "producers":
-                request.arguments["produced"] = page_of_producers(self.engine.shard, request.arguments, self.produced)
-        self._apply(*sent, *(c.Control(r.request, r.verb, r.address, r.arguments) for r in new))
-        await self._flush()
+        async with self._turn:
+            new = [r for r in await self._store.control_requests() if r.request not in self._asked]
+            self._asked |= {r.request for r in new}
+            sent = await self._store.inbox(100, 1 << 20)
+            for request in new:
+                if request.verb == "producers":
+                    request.arguments["produced"] = page_of_producers(self.engine.shard, request.arguments, self.produced)
+            self._apply(*sent, *(c.Control(r.request, r.verb, r.address, r.arguments) for r in new))
+            await self._flush()
 
     def _apply(self, *commands: c.Command) -> None:
         for command in commands:
@@ -125,8 +128,9 @@ class StoreNode:
     # -- what tests do --------------------------------------------------------------------------------------------------------------------
     def does(self, *commands: c.Command, report: bool = False) -> None:
         async def work() -> None:
-            self._apply(*commands)
-            await self._flush(report=report)
+            async with self._turn:
+                self._apply(*commands)
+                await self._flush(report=report)
 
         self._await(work())
 

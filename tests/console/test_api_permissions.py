@@ -40,6 +40,8 @@ WRITES = [
     ("DELETE", "destinations/1?dry_run=true", None, DISCARD),
     ("POST", "destinations/1/pause", {"direction": "ALL"}, MANAGE),
     ("POST", "destinations/1/resume", {"direction": "ALL"}, MANAGE),
+    ("POST", "destinations/1/reset", None, MANAGE),
+    ("POST", "totals/reset", None, MANAGE),
     ("POST", "destinations/1/purge", {"depth": 0}, DISCARD),
     ("POST", "destinations/1/purge?dry_run=true", {"depth": 0}, DISCARD),
     ("POST", "destinations/1/operations", {"verb": "delete"}, DISCARD),
@@ -73,6 +75,7 @@ WRITES = [
     ("POST", "node/quiesce", None, SUPERUSER),
     ("POST", "node/unquiesce", None, SUPERUSER),
     ("POST", "node/drain", {"seconds": 5}, SUPERUSER),
+    ("POST", "node/compact", {"percent": 50}, SUPERUSER),
     ("POST", "node/listeners/amqp/pause", None, SUPERUSER),
     ("POST", "node/listeners/amqp/resume", None, SUPERUSER),
     ("POST", "nodes/node-2/takeover", None, SUPERUSER),
@@ -95,7 +98,7 @@ OWN = {("POST", "/api/v1/tokens"), ("DELETE", "/api/v1/tokens/{number}")}
 OPEN_TO_READ_TOKENS = "dry_run=true"
 TABLES = (
     "surety.account", "surety.access_rule", "auth_user", "surety.administered", "surety.foreign_link", "surety.control_request", "auth_user_user_permissions",
-    "console_grant", "console_alertrule", "console_alertevent",
+    "console_grant", "console_alertrule", "console_alertevent", "console_totalsreset",
 )  # fmt: skip
 
 
@@ -129,7 +132,7 @@ def _template(path):
     first, _, rest = path.partition("?")[0].partition("/")
     if not rest:
         return ROOT + path.partition("?")[0]
-    if rest == "stale":
+    if rest in ("stale", "reset"):
         return ROOT + path
     if first == "pipeline":
         return f"{ROOT}pipeline/{rest.replace('/1', '/{number}')}"

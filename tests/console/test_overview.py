@@ -34,11 +34,12 @@ def test_the_node_and_the_sums_are_shown(viewer, database):
         assert text in page
 
 
-def test_a_look_costs_twelve_queries(viewer, database):
-    """Session, person, permissions of the person and of groups, his grants, node, history, settings of the server, what needs attention, sums, the database."""
+def test_a_look_costs_thirteen_queries(viewer, database):
+    """Session, person, permissions of the person and of groups, his grants, node, history, settings of the server, what needs attention, sums, sums since
+    a reset, the database."""
     with CaptureQueriesContext(connection) as queries:
         viewer.get("/")
-    assert len(queries) == 12, [query["sql"] for query in queries]
+    assert len(queries) == 13, [query["sql"] for query in queries]
 
 
 # -- what needs attention -------------------------------------------------------------------------------------------------------------

@@ -23,6 +23,7 @@ ELSEWHERE = {
     "delivery_audit", "replay", "replay_create", "replay_cancel",  # test_pages_reports.py
     "settings", "find", "token_revoke", "alert_create", "alert_change", "alert_delete", "alert_test",  # test_pages_administration.py
     "destination", "destination_check", "bulk",  # test_destination_pages.py
+    "totals_reset", "totals_reset_all",  # test_resets.py
 }  # fmt: skip
 ELSEWHERE |= {address.name for address in ADDRESSES if address.name not in LOOKS}  # test_pages_messages.py and its neighbours
 """These are about what only a node knows, or about rows of their own: each has its test of who may what."""

@@ -337,7 +337,8 @@ def test_what_a_cumulative_acknowledgement_brings_counts_towards_the_bound() -> 
     assert b.refused(settle(b, upto=7)) == []
 
 
-def test_a_transaction_that_nobody_ends_gives_back_what_it_holds() -> None:
+def timed_out() -> Bench:
+    """Its transaction, with the acknowledgement of a message that has come again."""
     b = Bench(transaction_ms_max=1000)
     b.attach()
     b.send("a")
@@ -345,6 +346,11 @@ def test_a_transaction_that_nobody_ends_gives_back_what_it_holds() -> None:
     settle(b, 1)
     b.now += 1000
     assert held(b.delivered(b.flush(report=True))) == [(0, True, 1)]
+    return b
+
+
+def test_a_transaction_that_nobody_ends_gives_back_what_it_holds() -> None:
+    b = timed_out()
     assert b.refused(send(b, "b")) == [Refusal.TRANSACTION_TIMED_OUT]
     assert b.refused(end(b)) == [Refusal.TRANSACTION_TIMED_OUT]
 
@@ -390,13 +396,7 @@ def test_a_lower_priority_that_waited_for_a_reserved_message_is_delivered_at_the
 
 # -- what was refused ---------------------------------------------------------------------------------------------------------------------
 def test_what_comes_again_to_a_transaction_that_timed_out_and_is_acknowledged_there_has_failed_once() -> None:
-    b = Bench(transaction_ms_max=1000)
-    b.attach()
-    b.send("a")
-    begin(b)
-    settle(b, 1)
-    b.now += 1000
-    assert held(b.delivered(b.flush(report=True))) == [(0, True, 1)]
+    b = timed_out()
     assert held(b.delivered(settle(b, 2))) == [(0, True, 1)]
     assert b.confirmed(end(b, commit=False)) == ["ended"]
     b.settle(3, outcome=Outcome.FAILED)

@@ -18,8 +18,8 @@ from tests.store.conftest import dsn, server, template  # noqa: F401
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     if shutil.which("java") is None:
         pytest.skip("there is no Java")
-    # Tests end before the second compiler has paid for itself; one collector is enough for two cores.
-    os.environ.setdefault("JDK_JAVA_OPTIONS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
+    # Tests end before the second compiler has paid for itself.
+    os.environ.setdefault("JDK_JAVA_OPTIONS", "-XX:TieredStopAtLevel=1")
     settings = SparkSettings(tmp_path_factory.mktemp("spark"), "local[2]", memory_mib=1024, niceness=0, shuffle_partitions=2)
     opened = session(settings)
     yield opened

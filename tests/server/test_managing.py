@@ -58,6 +58,35 @@ def test_a_quiesced_node_refuses_who_comes_and_serves_who_is_there(run: Run, mon
     run(story())
 
 
+def test_segments_are_compacted_for_an_operator_who_is_told_how_far_that_is(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def story() -> None:
+        term = await Term(monkeypatch, segment_rows_max=4).start()
+        client = await term.client()
+        for number in range(20):
+            client.send(b"m" * 100, str(number), "q")
+            await turns()
+        client.say("SUBSCRIBE", ("id", "0"), ("destination", "/queue/q"), ("ack", "client-individual"))
+        await turns()
+        for command, headers, _ in client.take():
+            if command == "MESSAGE" and int(headers["message-id"].rpartition("-")[2]) % 4 == 1:
+                client.say("ACK", ("id", headers["ack"]))
+        await turns()
+        request = term.database.request("compact", "", {"percent": 80})
+        await asyncio.sleep(20 * supervisor.STATUS_SECONDS)
+        answer = term.database.answer(request)
+        assert answer is not None
+        assert answer[0]
+        told = term.operators.about["compaction"]
+        assert told | {"request": request, "percent": 80, "segments": answer[1]["segments"], "left": 0, "gone": 0} == told
+        assert told["compacted"] == told["segments"] > 0
+        assert told["ended"] > told["since"]
+        assert told["rows"] == 3 * told["compacted"]
+        assert told["octets_before"] > told["octets_after"] > 0
+        await term.end()
+
+    run(story())
+
+
 def test_a_drain_waits_for_who_holds_something_and_gives_out_nothing_more(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     async def story() -> None:
         term = await Term(monkeypatch).start()

@@ -17,16 +17,22 @@ HELD = "queue/q"
 TWO = Limits(operation_effort=2 * (LOOK + COSTS[DELETE]), settings=Settings())
 
 
+async def asked(broker: Broker, **how: bool) -> asyncio.Event:
+    """To delete six messages; it begins when what is returned is set, and its page can be read."""
+    client = await broker.client()
+    for number in range(6):
+        client.send(b"m", str(number))
+    await turns()
+    read = broker.store.shut("read")
+    broker.host.submit([Control(broker.database.request("operate"), "operate", HELD, {"verb": DELETE, **how})])
+    await turns()
+    return read
+
+
 def test_the_next_step_of_an_operation_is_taken_while_the_commit_of_the_last_is_on_its_way(run: Run) -> None:
     async def story() -> None:
         broker = await Broker().start(TWO)
-        client = await broker.client()
-        for number in range(6):
-            client.send(b"m", str(number))
-        await turns()
-        read = broker.store.shut("read")
-        broker.host.submit([Control(broker.database.request("operate"), "operate", HELD, {"verb": DELETE})])
-        await turns()
+        read = await asked(broker)
         commit = broker.store.shut("commit")
         read.set()
         await turns()
@@ -43,13 +49,7 @@ def test_the_next_step_of_an_operation_is_taken_while_the_commit_of_the_last_is_
 def test_a_node_that_stops_does_nothing_more_than_it_will_commit(run: Run) -> None:
     async def story() -> None:
         broker = await Broker().start(TWO)
-        client = await broker.client()
-        for number in range(6):
-            client.send(b"m", str(number))
-        await turns()
-        read = broker.store.shut("read")
-        broker.host.submit([Control(broker.database.request("operate"), "operate", HELD, {"verb": DELETE})])
-        await turns()
+        read = await asked(broker)
         read.set()
         broker.host.stop()
         await broker.running
@@ -63,13 +63,7 @@ def test_a_node_that_stops_does_nothing_more_than_it_will_commit(run: Run) -> No
 def test_an_operation_that_commits_nothing_leaves_turns_to_others(run: Run) -> None:
     async def story() -> None:
         broker = await Broker().start(Limits(operation_effort=LOOK, settings=Settings()))
-        client = await broker.client()
-        for number in range(6):
-            client.send(b"m", str(number))
-        await turns()
-        read = broker.store.shut("read")
-        broker.host.submit([Control(broker.database.request("operate"), "operate", HELD, {"verb": DELETE, "dry_run": True})])
-        await turns()
+        read = await asked(broker, dry_run=True)
         (counting,) = broker.engine.shard.operations.known.values()
         read.set()
         while not counting.looked_at:

@@ -1,5 +1,5 @@
-"""Operators who look after the node in mid-traffic: they quiesce it, drain it and let clients in again, hand over to another node, and take back from
-consumers what these hold. Nobody comes in meanwhile who may not, nobody is given anything who is to go, and no message is lost by it."""
+"""Operators who look after the node in mid-traffic: they quiesce it, drain it and let clients in again, have it compact, hand over to another node, and take
+back from consumers what these hold. Nobody comes in meanwhile who may not, nobody is given anything who is to go, and no message is lost by it."""
 
 from __future__ import annotations
 
@@ -79,8 +79,10 @@ class Steward:
         while not self.stopping:
             await asyncio.sleep(random.random() * 0.060)
             choice = random.random()
-            if choice < 0.7:
+            if choice < 0.65:
                 await self._take_back()
+            elif choice < 0.7:
+                await self._ask("compact", percent=random.choice((50, 100)))
             elif choice < 0.82:
                 await self._quiesce()
             elif choice < 0.92:

@@ -129,6 +129,10 @@ class SlowStore:
         self.counts["segments compacted"] += 1
         await self._pass(self._is_slow())
 
+    async def segment_octets(self, segment: int) -> int:
+        await self._pass()
+        return await self._inner.segment_octets(segment)
+
     async def sweep_retained(self, sweep: SweepRetained) -> None:
         await self._pass(self._is_slow())
         await self._inner.sweep_retained(sweep)

@@ -241,6 +241,18 @@ class RecoveryContract:
         assert await positions(store, page(0, 99, segments=[RETAINED, 2])) == [29, 31]
         assert (await (await rig.open()).recover()).retained == {(1, 4): (29, 29)}
 
+    async def test_what_a_segment_takes_on_disk_goes_when_it_is_dropped(self, rig: Rig) -> None:
+        store = await rig.open()
+        await store.recover()
+        await close_segment(store, 1, 1, 30, 1)
+        before, retained = await store.segment_octets(1), await store.segment_octets(RETAINED)
+        assert before > 0
+        await store.compact_segment(CompactSegment(1, [(1, 4, 2, 3)]))
+        assert await store.segment_octets(RETAINED) - retained < before
+        assert await store.segment_octets(RETAINED) > 0
+        assert await store.drop_segment(1)
+        assert await store.segment_octets(1) == 0
+
     async def test_control_requests_wait_in_order_until_a_commit_answers_them(self, rig: Rig) -> None:
         store = await rig.open()
         await store.recover()
