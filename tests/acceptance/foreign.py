@@ -7,6 +7,7 @@ import json
 import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -30,17 +31,28 @@ def define_link(service: Service, name: str = LINK, *, passcode: str = "guest", 
         )
 
 
-def links(service: Service) -> dict[tuple[str, str], dict[str, Any]]:
-    """What the node that serves tells of its links, by name and direction; as old as a second."""
+def links(service: Service, after: datetime | None = None) -> dict[tuple[str, str], dict[str, Any]]:
+    """What the node that serves tells of its links, by name and direction; as old as a second, and nothing that it said before `after`."""
     with service.database() as connection:
-        row = connection.execute("SELECT metrics -> 'foreign' FROM surety.node_status WHERE role = 'active' ORDER BY at DESC LIMIT 1").fetchone()
+        row = connection.execute(
+            "SELECT metrics -> 'foreign' FROM surety.node_status WHERE role = 'active' AND (at > %(after)s OR %(after)s::timestamptz IS NULL) ORDER BY at DESC LIMIT 1",
+            {"after": after},
+        ).fetchone()
     return {(each["link"], each["direction"]): each for each in (row[0] or ())} if row is not None else {}
 
 
 def await_link(service: Service, state: str, direction: str = "out", name: str = LINK, seconds: float = LINKED_SECONDS_MAX) -> dict[str, Any]:
-    """What is told of it once it is in this state."""
-    await_true(lambda: links(service).get((name, direction), {}).get("state") == state, seconds, f"link {name} ({direction}) is not {state}")
-    return links(service)[name, direction]
+    """What is told of it once it is in this state, by a report that is newer than the call: older ones may tell of the test before."""
+    with service.database() as connection:
+        now = connection.execute("SELECT clock_timestamp()").fetchone()[0]
+    told: dict[str, Any] = {}
+
+    def arrived() -> bool:
+        told.update(links(service, now).get((name, direction), {}))
+        return told.get("state") == state
+
+    await_true(arrived, seconds, f"link {name} ({direction}) is not {state}")
+    return told
 
 
 @dataclass

@@ -128,6 +128,7 @@ def test_a_link_that_says_nothing_any_more_is_given_up_and_nothing_is_lost(mende
     mended.forward("stalled")
     send(mended.near.stomp_port, "stalled", b"0")
     arrived(mended.far.stomp_port, "stalled", 1)
+    await_link(mended.near, "connected")
     mended.wire.stall()
     send(mended.near.stomp_port, "stalled", b"1", b"2")
     assert "heart-beat" in await_link(mended.near, "retrying")["error"]
