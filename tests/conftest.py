@@ -7,13 +7,14 @@ from collections.abc import Iterator
 import pytest
 from xdist.remote import Producer
 
-from tests.support import order
+from tests.support import once_more, order
 from tests.support.oidc import CLIENT_ID, CLIENT_SECRET, Provider
 from tests.support.service import Service
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--nothing-skipped", action="store_true", help="a test that would be skipped fails")
+    parser.addoption("--once-more", action="store_true", help="the few tests that failed in the run before, and no others")
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -21,8 +22,12 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> order.B
     return order.scheduled(config, log)
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    items[:] = order.by_length(items)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    items[:] = once_more.chosen(config, items) if config.getoption("once_more") else order.by_length(items)
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    once_more.remember(config, [report.nodeid for kind in ("failed", "error") for report in terminalreporter.stats.get(kind, [])])
 
 
 @pytest.fixture(scope="session")

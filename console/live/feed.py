@@ -29,6 +29,8 @@ class Feed:
         self._read, self._pulse, self._every = read, pulse, every_seconds
         self._beat: object = None
         self._watched: dict[object, frozenset[Subject]] = {}
+        self._last: Mapping[object, frozenset[Subject]] = {}
+        """What was watched when the last reading began."""
         self._turned = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
 
@@ -45,9 +47,13 @@ class Feed:
     def forget(self, watcher: object) -> None:
         self._watched.pop(watcher, None)
 
-    async def turned(self) -> None:
-        """Returns after the next reading."""
-        await self._turned.wait()
+    async def turned(self, watcher: object) -> None:
+        """Returns after the next reading of all that it watches, which may be that after the next: to who came when one was under way, and to who has
+        not said what it watches, everything would seem to be gone."""
+        while True:
+            await self._turned.wait()
+            if watcher in self._watched and self._last.get(watcher) is self._watched[watcher]:
+                return
 
     async def _run(self) -> None:
         while self._watched:
@@ -71,11 +77,12 @@ class Feed:
                 return
 
     async def _turn(self) -> None:
-        subjects = frozenset().union(*self._watched.values())
+        began = dict(self._watched)
         try:
-            self.board.put(await self._read(subjects))
+            self.board.put(await self._read(frozenset().union(*began.values())))
         except DatabaseError as error:
             log.warning("What pages show is not read: %s", str(error).strip().partition("\n")[0])
             return
+        self._last = began
         turned, self._turned = self._turned, asyncio.Event()
         turned.set()

@@ -79,7 +79,7 @@ class LiveSocket(AsyncWebsocketConsumer):
         """After each reading what has changed, or only that nothing has. Who reads slowly is told less often, and then more at once."""
         checked = asyncio.get_running_loop().time()
         while True:
-            await feed.turned()
+            await feed.turned(self)
             now = asyncio.get_running_loop().time()
             if now - checked > CHECKED_SECONDS:
                 checked, again = now, await self._who()

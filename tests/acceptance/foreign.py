@@ -35,8 +35,8 @@ def links(service: Service, after: datetime | None = None) -> dict[tuple[str, st
     """What the node that serves tells of its links, by name and direction; as old as a second, and nothing that it said before `after`."""
     with service.database() as connection:
         row = connection.execute(
-            "SELECT metrics -> 'foreign' FROM surety.node_status WHERE role = 'active' AND (at > %(after)s OR %(after)s::timestamptz IS NULL) ORDER BY at DESC LIMIT 1",
-            {"after": after},
+            "SELECT metrics -> 'foreign' FROM surety.node_status WHERE role = 'active' AND at > coalesce(%s, '-infinity') ORDER BY at DESC LIMIT 1",
+            [after],
         ).fetchone()
     return {(each["link"], each["direction"]): each for each in (row[0] or ())} if row is not None else {}
 
@@ -44,7 +44,7 @@ def links(service: Service, after: datetime | None = None) -> dict[tuple[str, st
 def await_link(service: Service, state: str, direction: str = "out", name: str = LINK, seconds: float = LINKED_SECONDS_MAX) -> dict[str, Any]:
     """What is told of it once it is in this state, by a report that is newer than the call: older ones may tell of the test before."""
     with service.database() as connection:
-        now = connection.execute("SELECT clock_timestamp()").fetchone()[0]
+        (now,) = connection.execute("SELECT clock_timestamp()").fetchall()[0]
     told: dict[str, Any] = {}
 
     def arrived() -> bool:

@@ -158,6 +158,44 @@ async def test_changes_follow_and_a_lost_connection_goes_on_where_it_was(told, v
     assert socket.feed.watchers == 0
 
 
+async def test_who_comes_back_amid_a_reading_for_others_is_not_told_that_everything_is_gone(told, viewer, monkeypatch):
+    began, goes_on = asyncio.Event(), asyncio.Event()
+
+    async def slowly(subjects):
+        began.set()
+        await goes_on.wait()
+        return await at_once(subjects)
+
+    at_once = socket.feed._read
+    other, _ = await watching(viewer, ["overview"])
+    page, message = await watching(viewer, ["destinations/1"])
+    await page.disconnect()
+    monkeypatch.setattr(socket.feed, "_read", slowly)
+    await asyncio.wait_for(began.wait(), 5)
+    page = opened(viewer)
+    assert await page.connect()
+    asked = {"watch": ["destinations/1"], "feed": message["feed"], "since": message["version"]}
+    await page.say(json.dumps(asked))
+    while socket.feed.watchers < 2:
+        await asyncio.sleep(0)
+    goes_on.set()
+    resumed = await page.hear()
+    assert not resumed["full"] or resumed["cells"]["destinations/1/depth"] == "12,345"
+    for each in (page, other):
+        await each.disconnect()
+
+
+async def test_who_has_not_said_what_it_shows_is_told_nothing(told, viewer):
+    silent = opened(viewer)
+    assert await silent.connect()
+    other, _ = await watching(viewer)
+    for _ in range(3):
+        await other.hear()
+    assert await silent.receive_nothing()
+    for each in (silent, other):
+        await each.disconnect()
+
+
 async def test_who_sees_some_destinations_is_told_of_these(told, viewer):
     def restrict():
         vera = User.objects.get(username="vera")
