@@ -5,13 +5,17 @@
 
 from __future__ import annotations
 
+import functools
 import logging
+import os
+import select
 import warnings
 from collections.abc import Sequence
+from queue import Empty
 from typing import Any
 
 from celery import Celery
-from celery.signals import after_setup_logger
+from celery.signals import after_setup_logger, worker_shutting_down
 from celery.platforms import SecurityWarning
 from kombu.transport import TRANSPORT_ALIASES
 from kombu.transport import sqlalchemy as database
@@ -41,9 +45,21 @@ class Transport(database.Transport):  # type: ignore[misc]  # kombu has no types
             session.execute(text("SELECT 1"))
         return connection
 
-    def drain_events(self, connection: Any, timeout: float | None = None, **options: Any) -> Any:
-        """Return after a second at most: Celery looks whether it shall stop only in between."""
-        return super().drain_events(connection, timeout=min(timeout or POLL_SECONDS, POLL_SECONDS), **options)
+    def drain_events(self, connection: Any, timeout: float | None = None, **_options: Any) -> None:
+        """One look; without a message it waits, for a second at most and no longer than until the process is told to stop. Raises TimeoutError."""
+        try:
+            self.cycle.get(self._deliver, timeout=timeout)
+        except Empty:
+            select.select([_told_to_stop()], [], [], min(timeout or POLL_SECONDS, POLL_SECONDS))
+            raise TimeoutError from None
+
+
+@functools.cache
+def _told_to_stop() -> int:
+    """A file that can be read from once Celery's handler of the signal has run. A pipe: it may be written to in the midst of everything."""
+    reader, writer = os.pipe()
+    worker_shutting_down.connect(lambda **_signal: os.write(writer, b"!"), weak=False)
+    return reader
 
 
 TRANSPORT_ALIASES["surety"] = "broker_core.transport:Transport"
