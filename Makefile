@@ -11,7 +11,7 @@ PYTEST_OPTIONS ?=
 # Files beside each other, more than a machine of two processors runs, since many wait; those whose times hold where nothing else runs one by one.
 # 5: none of those asked for is there.
 PYTEST := $(BIN)/python -m pytest
-BESIDE := -n 4 --dist loadfile
+BESIDE := -n 3 --dist loadfile
 OR_NONE := || [ $$? -eq 5 ]
 # A few that failed beside others may show by themselves that the machine was at fault; both results are told (tests/support/once_more.py).
 OR_ONCE_MORE = $(OR_NONE) || $(PYTEST) --once-more

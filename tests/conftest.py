@@ -26,6 +26,11 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     items[:] = once_more.chosen(config, items) if config.getoption("once_more") else order.by_length(items)
 
 
+def pytest_sessionstart(session: pytest.Session) -> None:
+    if not session.config.getoption("once_more"):
+        once_more.begin(session.config)
+
+
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
     once_more.remember(config, [report.nodeid for kind in ("failed", "error") for report in terminalreporter.stats.get(kind, [])])
 

@@ -20,7 +20,9 @@ PERCENT_MAX = 100
 class Compaction:
     """Counts of segments, but for `rows`, those that were moved, and octets."""
 
-    __slots__ = ("busy", "compacted", "ended", "gone", "left", "octets_after", "octets_before", "percent", "request", "rows", "segments", "since", "waiting")
+    __slots__ = (
+        "before", "busy", "compacted", "ended", "gone", "left", "octets_after", "octets_before", "percent", "request", "rows", "segments", "since", "waiting",
+    )  # fmt: skip
 
     def __init__(self, request: int, percent: int, since: int, waiting: deque[int]) -> None:
         self.request = request
@@ -31,6 +33,8 @@ class Compaction:
         self.segments = len(waiting)
         self.busy: int | None = None
         """At work on this one; the next is looked at when it is done."""
+        self.before: int | None = None
+        """That in whose place this one is was at work on it, and is still; the same holds."""
         self.compacted = self.left = self.gone = 0
         """Left: too much is unsettled, or too scattered, or volatile. Gone: dropped or compacted otherwise meanwhile, or about to be."""
         self.rows = self.octets_before = self.octets_after = 0
@@ -57,9 +61,10 @@ def budget(segment: Segment, percent: int) -> int:
 def begin(shard: Shard, command: Control) -> dict[str, Any]:
     """In place of one that is going on: with 0 percent it ends. Raises Declined."""
     percent = percent_of(command)
-    former, shard.compaction = shard.compaction, Compaction(command.request, percent, shard.now, deque(shard.segments.closed if percent else ()))
+    waiting = deque(number for number, segment in shard.segments.closed.items() if percent and not segment.busy)
+    former, shard.compaction = shard.compaction, Compaction(command.request, percent, shard.now, waiting)
     if former is not None:
-        shard.compaction.busy = former.busy
+        shard.compaction.before = former.before if former.busy is None else former.busy
     return {"percent": percent, "segments": shard.compaction.segments}
 
 
@@ -74,7 +79,7 @@ def percent_of(command: Control) -> int:
 def next_segment(shard: Shard) -> Segment | None:
     """The one to look at now; None: no operator has asked, or one is being compacted."""
     compaction = shard.compaction
-    if compaction is None or compaction.ended is not None or compaction.busy is not None:
+    if compaction is None or compaction.ended is not None or is_at_work(shard):
         return None
     while compaction.waiting:
         segment = shard.segments.closed.get(compaction.waiting.popleft())
@@ -85,9 +90,18 @@ def next_segment(shard: Shard) -> Segment | None:
     return None
 
 
+def is_at_work(shard: Shard) -> bool:
+    """A segment is being compacted by hand: no other one is meanwhile."""
+    return shard.compaction is not None and (shard.compaction.busy is not None or shard.compaction.before is not None)
+
+
 def compacted(shard: Shard, command: SegmentCompacted) -> None:
     compaction = shard.compaction
-    if compaction is not None and compaction.busy == command.segment:
+    if compaction is None:
+        return
+    if compaction.before == command.segment:
+        compaction.before = None
+    elif compaction.busy == command.segment:
         compaction.busy = None
         compaction.compacted += 1
         compaction.octets_before += command.octets_before

@@ -9,7 +9,7 @@ from itertools import islice
 from typing import Any
 
 from .commands import Control
-from .compaction import Compaction, budget, next_segment, percent_of
+from .compaction import Compaction, budget, is_at_work, next_segment, percent_of
 from .duplicates import trims
 from .message import VOLATILE
 from .pins import pinned_within
@@ -113,16 +113,16 @@ def _compact(shard: Shard) -> CompactSegment | None:
     if segment is not None and shard.compaction is not None:
         return _compact_by_hand(shard, segment, shard.compaction)
     candidates = [s for s in list(shard.segments.closed.values())[:-FRESH] if not s.busy]
-    if not candidates:
+    if not candidates or is_at_work(shard):
         return None
     shard.compact_turn = (shard.compact_turn + 1) % len(candidates)
     segment = candidates[shard.compact_turn]
-    survivors = _survivors(shard, segment, int(segment.rows * shard.limits.compact_below))
+    survivors, _ = _survivors(shard, segment, int(segment.rows * shard.limits.compact_below))
     return _begin(segment, survivors) if survivors else None
 
 
 def _compact_by_hand(shard: Shard, segment: Segment, compaction: Compaction) -> CompactSegment | None:
-    survivors = _survivors(shard, segment, compaction.budget(segment))
+    survivors, _ = _survivors(shard, segment, compaction.budget(segment))
     if survivors is None:
         compaction.left += 1
     elif not survivors:
@@ -143,23 +143,24 @@ def _begin(segment: Segment, survivors: list[Survivors]) -> CompactSegment:
     return CompactSegment(segment.number, survivors)
 
 
-def _survivors(shard: Shard, segment: Segment, budget: int) -> list[Survivors] | None:
-    """What of it is unsettled, if that is no more than `budget` rows. None: more, or it is not to be compacted. Whatever the budget, no more work than for
-    the one that every segment has."""
+def _survivors(shard: Shard, segment: Segment, budget: int) -> tuple[list[Survivors] | None, int]:
+    """What of it is unsettled, if that is no more than `budget` rows, and how many lanes and ranges were looked at for it. None: more, or it is not to be
+    compacted. Whatever the budget, no more ranges are looked at than for the one that every segment has."""
     if any(key[1] >= VOLATILE for key in segment.lanes):
-        return None
+        return None, len(segment.lanes)
     survivors: list[Survivors] = []
-    live, at_most = 0, (int(segment.rows * shard.limits.compact_below) + 1) * SHARED
+    live, looked, at_most = 0, 0, (int(segment.rows * shard.limits.compact_below) + 1) * SHARED
     for key, (first, last) in segment.lanes.items():
-        ranges = _unsettled(shard, key, first, last, at_most)
-        if len(ranges) >= at_most:
-            return None
+        ranges = _unsettled(shard, key, first, last, at_most - looked)
+        looked += len(ranges)
+        if looked >= at_most:
+            return None, len(segment.lanes) + looked
         for low, high in _merged(ranges):
             survivors.append((*key, low, high))
             live += high - low + 1
             if live > budget:
-                return None
-    return survivors
+                return None, len(segment.lanes) + looked
+    return survivors, len(segment.lanes) + looked
 
 
 def _rows(survivors: Iterable[Survivors]) -> int:
@@ -175,8 +176,8 @@ def compactable(shard: Shard, command: Control) -> dict[str, Any]:
     for segment in closed:
         if effort >= COUNT_EFFORT:
             break
-        survivors = _survivors(shard, segment, budget(segment, percent))
-        effort += len(segment.lanes) + (int(segment.rows * shard.limits.compact_below) if survivors is None else len(survivors))
+        survivors, looked = _survivors(shard, segment, budget(segment, percent))
+        effort += looked
         told["looked_at"] += 1
         if survivors:
             told["numbers"].append(segment.number)

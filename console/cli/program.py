@@ -24,6 +24,8 @@ from .transports import Answer, InProcess, Remote, Transport, document_of
 
 LIMIT, PAGE_MAX = 100, 1_000
 POLL_SECONDS = 0.25
+UNTOLD_SECONDS_MAX = 3.0
+"""The node tells of itself once a second: what it has just begun is told after that."""
 ANSWER_SECONDS = 40
 """A request lapses after thirty."""
 OPEN = ("waiting", "running")
@@ -291,14 +293,15 @@ class _Run:
 
     def _drained(self) -> dict[str, Any]:
         """The drain that has begun, at its end. Raises Ended."""
-        progress = Progress(self._terminal.stderr)
+        progress, untold = Progress(self._terminal.stderr), time.monotonic() + UNTOLD_SECONDS_MAX
         try:
             while True:
                 node = document_of(self._transport.call("GET", "node"))
                 drain = node["drain"]
-                if drain is None and node["reporting"]:
+                if drain is None and node["reporting"] and time.monotonic() > untold:
                     raise Ended(exits.UNFINISHED, f"The node is {node['state']} by now: somebody has ended the drain.")
                 if drain is not None:
+                    untold = 0
                     told = f"{drain['connections']:,} connections, {drain['unsettled']:,} messages, {drain['transactions']:,} transactions are left"
                     progress.say(f"{node['state']}: {told}")
                     if drain["ended"]:
@@ -311,17 +314,18 @@ class _Run:
 
     def _compacted(self, request: int) -> dict[str, Any]:
         """The compaction that this request has begun, at its end. Raises Ended."""
-        progress = Progress(self._terminal.stderr)
+        progress, untold = Progress(self._terminal.stderr), time.monotonic() + UNTOLD_SECONDS_MAX
         try:
             while True:
                 node = document_of(self._transport.call("GET", "node"))
                 told = node["compaction"]
                 if node["reporting"] and told is not None and told["request"] == request:
+                    untold = 0
                     looked_at = told["compacted"] + told["left"] + told["gone"]
                     progress.say(f"{told['compacted']:,} compacted, {looked_at:,} of {told['segments']:,} segments looked at, {told['rows']:,} messages moved")
                     if told["ended"]:
                         return dict(told)
-                elif node["reporting"] and (told is None or told["request"] > request):
+                elif node["reporting"] and (told["request"] > request if told is not None else time.monotonic() > untold):
                     raise Ended(exits.UNFINISHED, "It ended before it was done: another one took its place, or another node serves. What was done stays done.")
                 time.sleep(POLL_SECONDS)
         except KeyboardInterrupt:

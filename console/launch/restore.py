@@ -83,7 +83,7 @@ def _check(cursor: CursorWrapper, *, replace: bool) -> None:
         raise CannotStart("A node holds the lease of this database: stop all nodes first.")
     cursor.execute(NOT_EMPTY)
     if cursor.fetchone()[0] and not replace:
-        there = "destinations, messages or what operators have set up"
+        there = "destinations, messages, aliases, settings by pattern, administered objects or links"
         raise CannotStart(f"The broker of this database has {there}: --replace throws them away for those of the backup.")
 
 

@@ -96,8 +96,7 @@ PAGES: tuple[tuple[str, tuple[Page, ...]], ...] = (
         ),
     ),
 )  # fmt: skip
-"""By groups, in their order. Keys that are meant for pages to come:
-c connections, g producers, n consumers, w operations, k tasks, h nodes, l alerts, r reports, e access rules, j objects, y definitions, i settings."""
+"""By groups, in their order."""
 
 
 def everything() -> list[Page]:

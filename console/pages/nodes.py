@@ -90,7 +90,8 @@ def do(request: HttpRequest, verb: str) -> HttpResponse:
     asked = request.POST if request.method == "POST" else request.GET
     name = asked.get("name", "").replace("\x00", "")[:NAME_CHARACTERS_MAX]
     require(actor, MANAGE_NODE, verb, name, reads=request.method != "POST")
-    number = whole(request.POST.get("seconds", request.POST.get("percent", "")), DIGITS_MAX, it.usual)
+    given = request.POST.get("seconds" if verb == "drain" else "percent")
+    number = it.usual if given is None else whole(given, DIGITS_MAX, -1)  # which is refused
     context = {
         "title": f"{it.title}: {name}" if name else it.title, "sentence": it.sentence, "words": it.words, "danger": it.typed, "hidden": [("name", name)],
         "back": reverse("nodes"), "typed": name if it.typed else "", "seconds": number if verb == "drain" else None,

@@ -24,15 +24,16 @@ _ONE = _REMEMBER.format(
 )
 # Those of destroyed destinations, too, which are in the sums.
 _EVERY = _REMEMBER.format(
-    of="""(SELECT told.* FROM surety.destination_statistics told JOIN surety.destination USING (shard, destination) WHERE shard = 0) AS told
-          CROSS JOIN (VALUES (false), (true)) AS scope (of_broker)"""
+    of="""(SELECT told.*, destroyed_at FROM surety.destination_statistics told JOIN surety.destination USING (shard, destination) WHERE shard = 0) AS told
+          JOIN (VALUES (false), (true)) AS scope (of_broker) ON of_broker OR destroyed_at IS NULL"""
 )
 _WHOLE = f"""
     INSERT INTO console_totalsreset (destination, of_broker, at, {_NAMED}) VALUES ({ALL}, true, statement_timestamp(), {", ".join("0" * len(TOTALS))})
     ON CONFLICT (destination, of_broker) DO UPDATE SET at = EXCLUDED.at"""
-_FORGET = """
-    DELETE FROM console_totalsreset remembered USING surety.destination
-     WHERE shard = 0 AND destination.destination = remembered.destination AND destroyed_at IS NOT NULL
+_FORGET = f"""
+    DELETE FROM console_totalsreset remembered
+     WHERE remembered.destination <> {ALL}
+       AND NOT EXISTS (SELECT FROM surety.destination it WHERE it.shard = 0 AND it.destination = remembered.destination AND it.destroyed_at IS NULL)
        AND NOT EXISTS (SELECT FROM surety.destination_statistics told WHERE told.shard = 0 AND told.destination = remembered.destination)"""
 
 

@@ -41,7 +41,7 @@ class Stolen:
 
     def __str__(self) -> str:
         taken = [after - before for before, after in zip(self._before, self._after, strict=True)]
-        if not sum(taken):
+        if not sum(taken) or not self._after[_STOLEN - 1]:  # not once since the machine was started
             return "what the hypervisor takes is unknown"
         return f"the hypervisor took {taken[_STOLEN - 1] / sum(taken[:_STOLEN]):.1%} of the processors' time"
 

@@ -54,7 +54,7 @@ def description(service: Service, peer: str) -> str:
     assert row is not None
     versions = [f"{name} {importlib.metadata.version(name)}" for name in ("psycopg", "uvloop", "celery")]
     return (
-        f"{os.cpu_count()} cores ({model}), {memory:.0f} GiB, Linux {platform.release()}; all parts and the load on this machine. "
+        f"{os.cpu_count()} cores ({model}), {memory:.0f} GiB, Linux {'.'.join(platform.release().split('.')[:2])}; all parts and the load on this machine. "
         f"fdatasync of 8 KiB: {fdatasync_ms(service.home):.3f} ms (median). "
         f"Commit {commit()}; Python {platform.python_version()}, PostgreSQL {row[0]}, {', '.join(versions)}; peer: {peer}."
     )

@@ -11,7 +11,7 @@ from tests.bench.run import Row
 from tests.support.service import REPOSITORY
 
 DOCUMENT = REPOSITORY / "docs" / "benchmarks.md"
-BEGIN, END = "<!-- measured: begin (make bench writes what follows) -->", "<!-- measured: end -->"
+BEGIN, END = "<!-- measured: begin (python -m tests.bench --write writes what follows) -->", "<!-- measured: end -->"
 KEPT = {True: "yes", False: "**no**", None: "unknown"}
 HEAD = ["| work (1 KiB) | ours | peer | ratio | must | kept | aim | notes | measured |", "|---|---|---|---|---|---|---|---|---|"]
 

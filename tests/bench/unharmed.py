@@ -57,18 +57,19 @@ def beside_an_audit(bench: Bench, memory_mib: int) -> list[Row]:
     """The traffic while the data pipeline brings the broker's ledger into its lake and audits it, on one processor, niced: once for each run, each of what is
     new since the one before."""
     bench.load(bench.ours, n=bench.count(HISTORY), ack="client-individual")
-    alone, beside, took = [], [], []
+    alone, beside, took, taken = [], [], [], []
     for _ in range(bench.runs):
         alone.append(bench.timed(bench.ours, **TRAFFIC))
         with Stolen() as stolen, bench.beside(bench.ours, n=MESSAGES_ENDLESS, **TRAFFIC) as report:
             took.append(_audit(bench.ours, memory_mib))
         beside.append(report)
+        taken.append(str(stolen))
     with bench.ours.database() as connection:
         row = connection.execute("SELECT sum(proven), sum(unproven), sum(violations) FROM surety.pipeline_audit").fetchone()
     if row is None or row[1:] != (0, 0):
         raise RuntimeError(f"the audits found what is not there: {row}")
     carried = statistics.median([report["delivered_rate"] for report in beside])
-    notes = [f"audits of {', '.join(f'{seconds:.0f}' for seconds in took)} s, {row[0]:,} fates proven", f"beside {carried:,.0f} msg/s", str(stolen)]
+    notes = [f"audits of {', '.join(f'{seconds:.0f}' for seconds in took)} s, {row[0]:,} fates proven", f"beside {carried:,.0f} msg/s", *taken]
     return [unharmed("p99 of 1 KiB traffic at 5,000/s beside an audit, local[1]", alone, beside, notes), beside_a_loop(bench, alone)]
 
 

@@ -1,5 +1,7 @@
 """Nodes as operators see them, and what administrators ask of the one that serves."""
 
+from threading import Timer
+
 import pytest
 from django.test import override_settings
 
@@ -107,6 +109,9 @@ def test_what_a_compaction_would_do_is_counted_and_nothing_is_done(database, ope
     assert facts.rows(database, "SELECT who, what, arguments FROM surety.audit WHERE result IS NULL") == [("olga", "compact", {"percent": 50})]
     for wrong in ({"percent": 101}, {"percent": -1}, {"percent": "all"}):
         problem(call(operator, "POST", "node/compact", wrong), 400, "invalid")
+    for wrong in ("101", "-1", "5%", ""):
+        assert operator.post("/nodes/compact", {"percent": wrong}).status_code == 400
+    assert operator.post("/nodes/drain", {"seconds": "soon"}).status_code == 400
 
 
 def test_what_the_segments_take_on_disk_is_counted(database):
@@ -118,15 +123,18 @@ def test_what_the_segments_take_on_disk_is_counted(database):
         execute(database, "DROP TABLE surety.message_0_77")
 
 
-def test_a_compaction_is_followed_to_its_end_by_command(two):
+def test_a_compaction_is_followed_to_its_end_by_command_though_it_is_told_a_second_later(two):
     with override_settings(CONTROL_WAIT_SECONDS=0):
         told = COMPACTION % "2000"
         facts.execute(two, "SELECT setval('surety.control_request_request_seq', 9, false)")
-        execute(two, "UPDATE surety.node_status SET about = jsonb_build_object('compaction', %s::jsonb) WHERE node = 'node-1'", [told])
+        tells = "UPDATE surety.node_status SET about = jsonb_build_object('compaction', %s::jsonb) WHERE node = 'node-1'"
+        later = Timer(0.7, lambda: facts.execute(two, tells, [told]))
+        later.start()
         facts.execute(two, ANSWERED)
         try:
             ran = mq("compact", "bkr", "--percent", "50", "--force", "--json")
         finally:
+            later.join()
             facts.execute(two, "DROP TRIGGER answered ON surety.control_request; DROP FUNCTION surety.answered")
     assert (ran.code, ran.document["octets_after"], ran.document["ended"]) == (0, 1024, "1970-01-01T00:00:02Z")
 

@@ -138,6 +138,15 @@ def test_what_is_remembered_goes_with_the_destination(orders, operator):
     assert left == [(0, True), (2, False), (2, True)]
 
 
+def test_it_goes_also_when_nothing_is_left_of_the_destination(orders, operator):
+    """A day after it was destroyed its row goes, and the next term takes its statistics away."""
+    _reset(operator, "totals/reset")
+    for table in ("destination", "destination_statistics"):
+        facts.execute(orders, f"DELETE FROM surety.{table} WHERE destination = 1")
+    forget(90)
+    assert facts.rows(orders, "SELECT destination, of_broker FROM console_totalsreset ORDER BY 1, 2") == [(0, True), (2, False), (2, True)]
+
+
 # -- by command, by page --------------------------------------------------------------------------------------------------------------
 def test_by_command(orders):
     _counted(orders, 1, 100, 0, 0, 0, 0)

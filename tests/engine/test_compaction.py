@@ -110,6 +110,41 @@ def test_another_takes_its_place_and_none_ends_it() -> None:
     assert told(bench)["ended"] is not None
 
 
+def test_one_that_takes_the_place_of_another_waits_for_what_that_one_is_at_work_on_and_does_not_count_it() -> None:
+    bench = filled()
+    bench.slow = True
+    bench.control("compact", percent=50)
+    assert seconds(bench, 1) == [1]
+    assert bench.control("compact", percent=50)["segments"] == 2
+    bench.control("compact", percent=50)
+    assert seconds(bench, 3) == []
+    bench.slow = False
+    bench.maintain()
+    assert seconds(bench, 5) == [2, 3]
+    assert told(bench) | {"segments": 2, "compacted": 2, "left": 0, "gone": 0, "rows": 4} == told(bench)
+
+
+def test_nothing_is_compacted_by_itself_meanwhile() -> None:
+    """Four segments are nearly empty and would be, one after the other; an operator has asked for them, too."""
+    bench = filled(6, settled=(2, 3, 4), compact_below=0.3)
+    bench.slow = True
+    bench.control("compact", percent=30)
+    assert seconds(bench, 6) == [1]
+
+
+def test_what_many_subscriptions_need_of_many_lanes_is_not_looked_at_beyond_what_a_segment_has_room_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Lanes share one allowance: 250 of them, each within its own, would be 250 times the work."""
+    monkeypatch.setattr(maintenance, "SHARED", 2)
+    bench = Bench(segment_rows=12)
+    for number in range(13):
+        bench.send(f"m{number}", priority=2 * (number % 4))
+    bench.attach(credit=100)
+    bench.settle(1)
+    bench.control("compact", percent=100)
+    assert seconds(bench, 3) == []
+    assert (told(bench)["left"], told(bench)["compacted"]) == (1, 0)
+
+
 def test_octets_are_added_up() -> None:
     bench = filled()
     bench.slow = True

@@ -14,10 +14,19 @@ EXCUSED_MAX = 3
 RECORD = "surety/failed"
 
 
+def begin(config: pytest.Config) -> None:
+    """A run that never comes to its end has no excuse, nor one from the run before."""
+    _record(config, [])
+
+
 def remember(config: pytest.Config, failed: Sequence[str]) -> None:
-    """Those of this run, by node id."""
-    if config.cache is not None:
-        config.cache.set(RECORD, sorted(set(failed)))
+    """Those of this run, by node id; none where it stopped at the first, for nobody knows of the others."""
+    _record(config, [] if config.getoption("maxfail") else sorted(set(failed)))
+
+
+def _record(config: pytest.Config, failed: list[str]) -> None:
+    if config.cache is not None and not hasattr(config, "workerinput"):
+        config.cache.set(RECORD, failed)
 
 
 def chosen(config: pytest.Config, items: Sequence[pytest.Item]) -> list[pytest.Item]:

@@ -13,9 +13,9 @@ BUSY = "from pathlib import Path\n\ndef test_first_time_only():\n    there = Pat
 RIGHT = "def test_right():\n    pass\n"
 
 
-def pytest_in(folder: Path, *options: str) -> subprocess.CompletedProcess[str]:
+def pytest_in(folder: Path, *options: str, **environment: str) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "pytest", "-q", "-p", "tests.conftest", f"--rootdir={folder}", *options, str(folder)]
-    return subprocess.run(command, cwd=folder, env={"PYTHONPATH": str(REPOSITORY)}, capture_output=True, text=True, check=False, timeout=120)
+    return subprocess.run(command, cwd=folder, env={"PYTHONPATH": str(REPOSITORY)} | environment, capture_output=True, text=True, check=False, timeout=120)
 
 
 def written(folder: Path, *texts: str) -> Path:
@@ -51,4 +51,17 @@ def test_many_failures_have_no_excuse(tmp_path: Path) -> None:
 def test_a_run_that_broke_off_has_no_excuse(tmp_path: Path) -> None:
     written(tmp_path, "import nothing_of_this_name\n", RIGHT)
     assert pytest_in(tmp_path).returncode == 2
+    assert pytest_in(tmp_path, "--once-more").returncode == 1
+
+
+def test_a_run_that_ends_at_its_first_failure_has_no_excuse(tmp_path: Path) -> None:
+    written(tmp_path, BUSY, "def test_wrong():\n    assert False\n")
+    assert pytest_in(tmp_path, "-x").returncode == 1
+    assert pytest_in(tmp_path, "--once-more").returncode == 1
+
+
+def test_one_that_is_killed_has_no_excuse_from_the_run_before(tmp_path: Path) -> None:
+    written(tmp_path, BUSY, "import os\n\ndef test_killed():\n    if os.environ.get('KILLED'):\n        os._exit(137)\n")
+    assert pytest_in(tmp_path).returncode == 1
+    assert pytest_in(tmp_path, KILLED="1").returncode == 137
     assert pytest_in(tmp_path, "--once-more").returncode == 1
