@@ -4,18 +4,24 @@ import json
 from typing import Any
 
 import psycopg
+from psycopg.pq import TransactionStatus
 
 from broker_core.store.lease import LOCK
 from tests.console.engine_node import tell_statistics
 
 _holders: list[psycopg.Connection] = []
 """Sessions that hold the lock, until `release`."""
+_sessions: dict[str, psycopg.Connection] = {}
+"""By dsn; one at most, unless a test has a database of its own."""
 
 
 def release() -> None:
-    """End the sessions of whoever held a lease."""
+    """End the sessions of whoever held a lease, and that of `execute` and `rows`."""
     while _holders:
         _holders.pop().close()
+    for session in _sessions.values():
+        session.close()
+    _sessions.clear()
 
 
 def lease(dsn: str, *, heartbeat_seconds: float = 0, acquired_seconds: float = 60, held: bool = True) -> None:
@@ -65,13 +71,11 @@ def destination(dsn: str, number: int, address: str, *, state: int = 0, destroye
         [number, address, state, destroyed],
     )
     if counters:
-        with psycopg.connect(dsn, autocommit=True) as connection:
-            tell_statistics(connection, number, address, state=state, **counters)
+        tell_statistics(_session(dsn), number, address, state=state, **counters)
 
 
 def rows(dsn: str, query: str) -> list[tuple[Any, ...]]:
-    with psycopg.connect(dsn, autocommit=True) as connection:
-        return connection.execute(query).fetchall()
+    return _session(dsn).execute(query).fetchall()
 
 
 def one_of_each(dsn: str) -> None:
@@ -104,9 +108,22 @@ def one_of_each(dsn: str) -> None:
 
 def empty_audit(dsn: str) -> None:
     """By the only way around its triggers: that of a superuser who says so."""
-    execute(dsn, "SET session_replication_role = replica; DELETE FROM surety.audit; SELECT setval('surety.audit_entry_seq', 1, false)")
+    execute(
+        dsn,
+        "BEGIN; SET LOCAL session_replication_role = replica; DELETE FROM surety.audit; SELECT setval('surety.audit_entry_seq', 1, false); COMMIT",
+    )
 
 
 def execute(dsn: str, statement: str, parameters: list[Any] | None = None) -> None:
-    with psycopg.connect(dsn, autocommit=True) as connection:
-        connection.execute(statement, parameters)
+    _session(dsn).execute(statement, parameters)
+
+
+def _session(dsn: str) -> psycopg.Connection:
+    """The one of this test that writes and reads all facts: to connect takes longer than what they say."""
+    known = _sessions.get(dsn)
+    if known is not None and known.info.transaction_status == TransactionStatus.IDLE:
+        return known
+    if known is not None:
+        known.close()  # cut off, or amid a transaction that failed
+    known = _sessions[dsn] = psycopg.connect(dsn, autocommit=True)
+    return known
