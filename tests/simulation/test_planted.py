@@ -14,7 +14,7 @@ from tests.simulation.searching import BUGS, FIRST, search
 from tests.simulation.world import run_seed
 
 
-RARE = 10
+RARE = 4
 """A bug that the first so many histories do not find is searched for by `make verify`, as others like it are found by `make test`."""
 
 
