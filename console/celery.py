@@ -12,6 +12,8 @@ from broker_core.config import BrokerConfig
 from broker_core.transport import TASKS_QUEUE, create_app
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "console.settings")
+# Django's checks import every page and call of the console, which is half of what a worker takes to start; `manage.py migrate` has made them just before.
+os.environ.setdefault("CELERY_SKIP_CHECKS", "1")
 
 NAMES = ("expire", "reap", "retain", "ledger", "sample", "alerts", "purge_spent", "forget", "pipeline")
 """As console.services.schedule has them, which needs Django; Celery must know its tasks before that is there."""

@@ -2,23 +2,38 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
+from functools import cache
+from pathlib import Path
 
 import pytest
 from xdist.remote import Producer
 from xdist.scheduler import LoadFileScheduling
 
+REPOSITORY = Path(__file__).resolve().parents[2]
 TOGETHER = ("tests/pipeline/",)
 """Rooms that one process runs as a whole: each process that runs tests of them starts Spark, which takes 30 processor seconds until it is warm."""
+SHARED = re.compile(r"\b(mortal|home|fuzzed): Service")
+"""Services of tests/acceptance/conftest.py that several files share: each process that runs one of these files starts its own, which takes 8 processor
+seconds, and some more for as long as it is up. `mortal` is `home`."""
 FIRST = ("tests/pipeline/", "tests/simulation/", "tests/acceptance/", "tests/browser/", "tests/foreign/", "tests/amqp/", "tests/console/")
 """Rooms whose files take longest, so that no process is left alone with one of them at the end. All others follow as they were found."""
 
 
 class ByRooms(LoadFileScheduling):
-    """A file at a time, but for rooms that stay together."""
+    """A file at a time, but for rooms, and files that share a service, which stay together."""
 
     def _split_scope(self, nodeid: str) -> str:
-        return next((room for room in TOGETHER if nodeid.startswith(room)), super()._split_scope(nodeid))
+        file = super()._split_scope(nodeid)
+        return next((room for room in TOGETHER if nodeid.startswith(room)), None) or _service_of(file) or file
+
+
+@cache
+def _service_of(file: str) -> str:
+    """Which of the shared services its tests ask for; empty: none."""
+    asked = SHARED.search((REPOSITORY / file).read_text(encoding="utf-8")) if file.startswith("tests/acceptance/") else None
+    return asked[1].replace("mortal", "home") if asked else ""
 
 
 def scheduled(config: pytest.Config, log: Producer | None) -> ByRooms | None:

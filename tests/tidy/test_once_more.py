@@ -15,7 +15,8 @@ RIGHT = "def test_right():\n    pass\n"
 
 def pytest_in(folder: Path, *options: str, **environment: str) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "pytest", "-q", "-p", "tests.conftest", f"--rootdir={folder}", *options, str(folder)]
-    return subprocess.run(command, cwd=folder, env={"PYTHONPATH": str(REPOSITORY)} | environment, capture_output=True, text=True, check=False, timeout=120)
+    given = {"PYTHONPATH": str(REPOSITORY), "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"} | environment
+    return subprocess.run(command, cwd=folder, env=given, capture_output=True, text=True, check=False, timeout=120)
 
 
 def written(folder: Path, *texts: str) -> Path:
