@@ -35,7 +35,8 @@ def links(service: Service, after: datetime | None = None) -> dict[tuple[str, st
     """What the node that serves tells of its links, by name and direction; as old as a second, and nothing that it said before `after`."""
     with service.database() as connection:
         row = connection.execute(
-            "SELECT metrics -> 'foreign' FROM surety.node_status WHERE role = 'active' AND at > coalesce(%s::timestamptz, '-infinity') ORDER BY at DESC LIMIT 1",
+            "SELECT metrics -> 'foreign' FROM surety.node_status WHERE role = 'active' AND at > coalesce(%s::timestamptz, '-infinity') "
+            "ORDER BY at DESC LIMIT 1",
             [after],
         ).fetchone()
     return {(each["link"], each["direction"]): each for each in (row[0] or ())} if row is not None else {}
