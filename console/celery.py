@@ -7,18 +7,29 @@ A task message that is lost, or comes twice, does no harm (R22): the next one co
 import os
 
 from celery import Celery
+from celery.fixups.django import DjangoFixup
 
 from broker_core.config import BrokerConfig
 from broker_core.transport import TASKS_QUEUE, create_app
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "console.settings")
-# Django's checks import every page and call of the console, which is half of what a worker takes to start; `manage.py migrate` has made them just before.
-os.environ.setdefault("CELERY_SKIP_CHECKS", "1")
 
 NAMES = ("expire", "reap", "retain", "ledger", "sample", "alerts", "purge_spent", "forget", "pipeline")
 """As console.services.schedule has them, which needs Django; Celery must know its tasks before that is there."""
 
-app: Celery = create_app(BrokerConfig.from_env(), "console", TASKS_QUEUE, fixups=["celery.fixups.django:fixup"])
+
+class Unchecked(DjangoFixup):  # type: ignore[misc]  # celery has no types
+    """Django's checks import every page and call of the console, which is half of what a worker takes to start; `manage.py migrate` has made them before."""
+
+    def on_import_modules(self, **_signal: object) -> None:
+        self.worker_fixup.django_setup()
+
+
+def fixup(app: Celery) -> DjangoFixup:
+    return Unchecked(app).install()
+
+
+app: Celery = create_app(BrokerConfig.from_env(), "console", TASKS_QUEUE, fixups=["console.celery:fixup"])
 
 
 def _add(name: str) -> None:

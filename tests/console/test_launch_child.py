@@ -176,7 +176,7 @@ async def test_ctrl_c_on_the_terminal_is_not_for_it(home: Path) -> None:
 
 
 async def test_what_it_says_is_shown_under_its_name_and_logged(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    script = "import sys, time; print('one'); print('two', file=sys.stderr); sys.stdout.write('no end'); sys.stdout.flush(); time.sleep(60)"
+    script = "import os, time; print('one', flush=True); os.write(2, b'two\\nno end'); time.sleep(60)"
     async with kept(home, script) as running:
         await until(lambda: "two" in log_of(home))
         await running.stop(time.monotonic() + PATIENCE_SECONDS)

@@ -14,8 +14,9 @@ from tests.simulation.searching import BUGS, FIRST, search
 from tests.simulation.world import run_seed
 
 
-RARE = 0
-"""A bug that the histories up to this one do not find is searched for by `make verify`, as others like it are found by `make test`."""
+EVERY = 3
+"""Of the bugs that the first history finds `make test` searches for one in so many, so that each room of the engine has some; `make verify` for all."""
+SOON = [name for name in BUGS if not FIRST.get(name)][::EVERY]
 
 
 @pytest.fixture(scope="module")
@@ -27,7 +28,7 @@ def searches(request: pytest.FixtureRequest) -> Iterator[dict[str, Future[str]]]
         pool.shutdown(cancel_futures=True)
 
 
-@pytest.mark.parametrize("name", [pytest.param(name, marks=pytest.mark.slow) if FIRST.get(name, 0) > RARE else name for name in BUGS])
+@pytest.mark.parametrize("name", [name if name in SOON else pytest.param(name, marks=pytest.mark.slow) for name in BUGS])
 def test_the_planted_bug_is_found(name: str, searches: dict[str, Future[str]]) -> None:
     assert searches[name].result() == ""
 

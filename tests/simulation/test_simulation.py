@@ -1,4 +1,4 @@
-"""Fifty seeded histories keep every promise; the same seed tells the same history; `make simulate` plays more of them."""
+"""Seeded histories keep every promise, among fifty is everything that is dangerous; the same seed tells the same history; `make simulate` plays more."""
 
 from __future__ import annotations
 
@@ -22,6 +22,12 @@ def play(*arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run([sys.executable, "-m", "tests.simulation", *arguments], cwd=REPOSITORY, capture_output=True, text=True, timeout=600)
 
 
+def test_every_promise_is_kept_in_two_dozen_histories() -> None:
+    played = play("--seeds", "24")
+    assert played.returncode == 0, played.stdout + played.stderr
+
+
+@pytest.mark.slow
 def test_every_promise_is_kept_in_fifty_histories_with_everything_dangerous_among_them() -> None:
     played = play("--seeds", str(SEEDS_FOR_ALL))
     assert played.returncode == 0, played.stdout + played.stderr
