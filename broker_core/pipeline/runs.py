@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+import logging
 import os
 import socket
 from types import TracebackType
 from typing import Any, Self
 
 import psycopg
+
+log = logging.getLogger("surety.pipeline")
 
 READER = "pipeline"
 """By this name the pipeline reads the ledger (surety.ledger_reader)."""
@@ -64,6 +67,16 @@ class Run:
                 self._end("done", "")
             elif not self.connection.closed:
                 self._end("failed", (str(error) or type(error).__name__)[:ERROR_CHARACTERS_MAX])
+        finally:
+            self._leave()
+
+    def _leave(self) -> None:
+        """The lock is given back before the session ends: that the server does when it notices, and the next run may begin sooner."""
+        try:
+            if not self.connection.closed:
+                self.connection.execute("SELECT pg_advisory_unlock(%s, %s)", [LOCK, self.shard])
+        except psycopg.OperationalError as error:
+            log.warning("The pipeline's session was lost at its end: %s", str(error).strip())
         finally:
             self.connection.close()
 

@@ -8,6 +8,7 @@ import logging
 import socket
 import ssl
 from collections.abc import Callable
+from functools import partial
 
 log = logging.getLogger("surety.listener")
 
@@ -92,21 +93,24 @@ class TlsListener:
                 continue
             task = loop.create_task(self._shake_hands(connection, protocol))
             self._handshakes.add(task)
-            task.add_done_callback(self._handshakes.discard)
+            task.add_done_callback(partial(self._ended, connection, protocol))
 
     async def _shake_hands(self, connection: socket.socket, protocol: asyncio.Protocol) -> None:
-        try:
-            await asyncio.get_running_loop().connect_accepted_socket(
-                lambda: protocol, connection, ssl=self._context, ssl_handshake_timeout=self._seconds
-            )
-        except OSError as error:  # ssl.SSLError and a timeout are OSErrors as well
+        await asyncio.get_running_loop().connect_accepted_socket(
+            lambda: protocol, connection, ssl=self._context, ssl_handshake_timeout=self._seconds
+        )
+
+    def _ended(self, connection: socket.socket, protocol: asyncio.Protocol, task: asyncio.Task[None]) -> None:
+        """Not within the task: one that is given up before its first step never comes to its `finally`."""
+        self._handshakes.discard(task)
+        error = None if task.cancelled() else task.exception()
+        if task.cancelled() or error is not None:
+            connection.close()
+        if isinstance(error, OSError):  # ssl.SSLError and a timeout are OSErrors as well
             log.debug("A TLS handshake failed: %s", error)
-            connection.close()
-        except asyncio.CancelledError:
-            connection.close()
-            raise
-        finally:
-            self._ends(protocol)
+        elif error is not None:
+            log.error("A TLS handshake failed by a bug.", exc_info=error)
+        self._ends(protocol)
 
 
 def _listening(family: int, address: tuple[object, ...], backlog: int) -> socket.socket:

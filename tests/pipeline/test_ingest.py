@@ -100,6 +100,13 @@ def test_a_run_that_died_after_it_published_is_known_by_its_manifest(rig: Rig, m
     assert rig.events() == before
 
 
+def test_the_next_run_begins_as_soon_as_one_has_ended(database: LedgerDatabase) -> None:
+    """The server may need a moment to notice that the session before has ended."""
+    for _ in range(100):
+        with Run(database.url, "ingest"):
+            pass
+
+
 def test_only_one_run_at_a_time(rig: Rig) -> None:
     with Run(rig.database.url, "ingest"), pytest.raises(RunRefused, match=r"running already: run 1 \(ingest\) in process .+:\d+"):
         Run(rig.database.url, "ingest")

@@ -184,6 +184,26 @@ def test_a_node_that_closes_gives_up_handshakes_and_its_port(tell: Story, certif
     tell(story())
 
 
+def test_a_handshake_that_is_given_up_before_its_first_step_is_closed_and_no_longer_counted(tell: Story, certificate: tuple[str, str]) -> None:
+    async def story() -> None:
+        loop, ended = asyncio.get_running_loop(), list[asyncio.Protocol]()
+
+        def begins(_protocol: asyncio.Protocol) -> bool:
+            loop.call_soon(listener.close)
+            return True
+
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(*certificate)
+        listener = TlsListener(context, PATIENCE, asyncio.Protocol, begins, ended.append, pytest.fail)
+        port = free_port()
+        await listener.listen("127.0.0.1", port, 5)
+        with socket.create_connection(("127.0.0.1", port), PATIENCE) as stranger:
+            await until(lambda: bool(ended))
+            assert await loop.run_in_executor(None, stranger.recv, 1) == b""
+
+    tell(story())
+
+
 def test_a_tls_port_that_is_taken_is_an_error_of_the_system(tell: Story, certificate: tuple[str, str]) -> None:
     async def story() -> None:
         with socket.socket() as taken:
