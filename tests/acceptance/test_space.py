@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import subprocess
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -28,17 +29,17 @@ BODY = b"b" * 20_000
 
 
 @pytest.fixture(scope="module")
-def disk(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """A file system of its own, small enough to fill. Mounting needs root."""
-    folder = tmp_path_factory.mktemp("space") / "disk"
-    folder.mkdir()
-    for parent in list(folder.parents)[:3]:
-        parent.chmod(0o755)  # PostgreSQL runs under another account
+def disk() -> Iterator[Path]:
+    """A file system of its own, small enough to fill. Mounting needs root. Not in pytest's folder, which each run of pytest closes to other accounts, and
+    PostgreSQL's is one."""
+    folder = Path(tempfile.mkdtemp(prefix="surety-disk-"))
+    folder.chmod(0o755)
     subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={DISK_OCTETS},mode=755", "surety-acceptance", str(folder)], check=True)
     try:
         yield folder
     finally:
         subprocess.run(["umount", "--lazy", str(folder)], check=True)
+        folder.rmdir()
 
 
 @pytest.fixture(scope="module")
