@@ -13,7 +13,7 @@ PYTEST_OPTIONS ?=
 PYTEST := $(BIN)/python -m pytest
 BESIDE := -n 3 --dist loadfile
 OR_NONE := || [ $$? -eq 5 ]
-# A few that failed beside others may show by themselves that the machine was at fault; both results are told (tests/support/once_more.py).
+# Of tests that run beside others, here only: a few that failed are run once more by themselves, and both results are told (tests/support/once_more.py).
 OR_ONCE_MORE = $(OR_NONE) || $(PYTEST) --once-more
 SEEDS ?= 2000
 ROUNDS ?= 5
@@ -31,11 +31,11 @@ node: $(SERVICE) ## run one more node in the foreground, which stands by for the
 
 test: $(TESTS) ## what a change must pass, in less than 15 minutes
 	$(PYTEST) $(BESIDE) -m "not slow and not alone" $(PYTEST_OPTIONS) $(OR_ONCE_MORE) -m "not slow and not alone" $(PYTEST_OPTIONS)
-	$(PYTEST) -m "not slow and alone" $(PYTEST_OPTIONS) $(OR_ONCE_MORE) -m "not slow and alone" $(PYTEST_OPTIONS)
+	$(PYTEST) -m "not slow and alone" $(PYTEST_OPTIONS) $(OR_NONE)
 
 verify: $(TESTS) style ## everything: style, types, all tests with the slow ones, 2,000 simulated seeds, the kill loop
-	$(PYTEST) $(BESIDE) -m "not alone" $(PYTEST_OPTIONS) $(OR_ONCE_MORE) -m "not alone" $(PYTEST_OPTIONS)
-	$(PYTEST) -m "alone" $(PYTEST_OPTIONS) $(OR_ONCE_MORE) -m "alone" $(PYTEST_OPTIONS)
+	$(PYTEST) $(BESIDE) -m "not alone" $(PYTEST_OPTIONS) $(OR_NONE)
+	$(PYTEST) -m "alone" $(PYTEST_OPTIONS) $(OR_NONE)
 	$(MAKE) --no-print-directory simulate torture
 
 style: $(TESTS) ## ruff and mypy

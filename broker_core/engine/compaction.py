@@ -45,16 +45,13 @@ class Compaction:
         names = ("request", "percent", "since", "segments", "compacted", "left", "gone", "rows", "octets_before", "octets_after", "ended")
         return {name: getattr(self, name) for name in names}
 
-    def budget(self, segment: Segment) -> int:
-        """So many of its rows may be unsettled."""
-        return budget(segment, self.percent)
-
     def taken(self, number: int, rows: int) -> None:
         self.busy = number
         self.rows += rows
 
 
 def budget(segment: Segment, percent: int) -> int:
+    """So many of its rows may be unsettled."""
     return min(segment.rows * percent // 100, segment.rows - 1)
 
 

@@ -122,7 +122,7 @@ def _compact(shard: Shard) -> CompactSegment | None:
 
 
 def _compact_by_hand(shard: Shard, segment: Segment, compaction: Compaction) -> CompactSegment | None:
-    survivors, _ = _survivors(shard, segment, compaction.budget(segment))
+    survivors, _ = _survivors(shard, segment, budget(segment, compaction.percent))
     if survivors is None:
         compaction.left += 1
     elif not survivors:

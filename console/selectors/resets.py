@@ -29,7 +29,7 @@ class Since:
     redelivered_total: int | None
 
 
-_REMEMBERED = "SELECT at, accepted_total, settled_total, dead_total, expired_total, redelivered_total FROM console_totalsreset"
+_REMEMBERED = f"SELECT at, {', '.join(TOTALS)} FROM console_totalsreset"
 # Of every row that the sums are of; what came into being after the reset counts from its beginning on. Without a reset nothing is summed.
 _OF_ALL = f"""
     WITH reset AS (SELECT at FROM console_totalsreset WHERE destination = {ALL} AND of_broker),

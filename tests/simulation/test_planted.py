@@ -15,7 +15,7 @@ from tests.simulation.world import run_seed
 
 
 EVERY = 3
-"""Of the bugs that the first history finds `make test` searches for one in so many, so that each room of the engine has some; `make verify` for all."""
+"""Of the bugs that the first history finds `make test` searches for one in so many, `make verify` for all."""
 SOON = [name for name in BUGS if not FIRST.get(name)][::EVERY]
 
 

@@ -1,6 +1,7 @@
 """What failed beside others is run once more by itself, and both are told: a machine that was busy elsewhere is no fault of the change.
 
-Only a few may have this excuse. What is wrong fails again: seeds and examples are the same (Hypothesis keeps the one that failed).
+Only a few may have this excuse, and only in `make test`. What is always wrong fails again: seeds and examples are the same (Hypothesis keeps the one that
+failed). What is wrong only sometimes, a race, may pass: who reads of a second look looks into it.
 """
 
 from __future__ import annotations

@@ -5,13 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from functools import cache
-from pathlib import Path
 
 import pytest
 from xdist.remote import Producer
 from xdist.scheduler import LoadFileScheduling
 
-REPOSITORY = Path(__file__).resolve().parents[2]
+from tests.support.service import REPOSITORY
+
 TOGETHER = ("tests/pipeline/",)
 """Rooms that one process runs as a whole: each process that runs tests of them starts Spark, which takes 30 processor seconds until it is warm."""
 SHARED = re.compile(r"\b(mortal|home|fuzzed): Service")

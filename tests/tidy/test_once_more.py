@@ -7,8 +7,8 @@ import sys
 from pathlib import Path
 
 from tests.support.once_more import EXCUSED_MAX
+from tests.support.service import REPOSITORY
 
-REPOSITORY = Path(__file__).resolve().parents[2]
 BUSY = "from pathlib import Path\n\ndef test_first_time_only():\n    there = Path('flag').exists()\n    Path('flag').touch()\n    assert there\n"
 RIGHT = "def test_right():\n    pass\n"
 
