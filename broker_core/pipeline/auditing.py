@@ -239,6 +239,7 @@ def _kept(lake: Lake, run: Run, examination: Examination) -> str:
     an older copy of the lake has is not taken for it."""
     path = f"audit/run={run.number:09d}"
     examination.state.coalesce(FILES).write.mode("overwrite").parquet(f"{lake.root}/{path}")
+    lake.to_disk(path)
     return path
 
 

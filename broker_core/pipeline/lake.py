@@ -9,7 +9,7 @@
 
 A file is never changed. A run writes into folders of its own and publishes them, all at once, by the next manifest, which is there whole or not at all. What
 no manifest names is of a run that died; the next one removes it. Files are reached through Hadoop's file systems, so that the lake may be where a cluster
-sees it (`hdfs:`, `s3a:`) as well as in a folder.
+sees it (`hdfs:`, `s3a:`) as well as in a folder, whose files are on the disk before a manifest names them.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame, Observation, SparkSession
 from pyspark.sql import functions as f
 from pyspark.sql.types import DateType, IntegerType, StringType, StructField, StructType
 
-from . import schema
+from . import disk, schema
 
 FORMAT = 1
 """Of the manifest."""
@@ -117,10 +117,16 @@ class Lake:
     """One lake, at a folder or a URI of one of Hadoop's file systems."""
 
     def __init__(self, spark: SparkSession, root: str | Path) -> None:
+        """Raises LakeRefused."""
         self.spark = spark
+        context = spark.sparkContext
+        if "://" not in str(root) and not str(context.master).startswith("local"):
+            raise LakeRefused(
+                f"the lake is the folder {root}, and Spark runs at {context.master}, where each machine would write to a folder of its own: "
+                "name one that all of them see, by its URI (SURETY_LAKE or --lake, as hdfs://..., s3a://..., or file:///... of a shared folder)"
+            )
         # Hadoop takes paths as they are written: blanks and letters beyond ASCII are not escaped as in other URIs.
         self.root = f"file://{Path(root).absolute()}" if "://" not in str(root) else str(root).rstrip("/")
-        context = spark.sparkContext
         self._jvm: Any = context._jvm
         self._files = self._path("").getFileSystem(context._jsc.hadoopConfiguration())
 
@@ -142,8 +148,10 @@ class Lake:
             out.hsync()
         finally:
             out.close()
+        self.to_disk("manifest")
         if self._files.exists(there) or not self._files.rename(aside, there):
             raise LakeRefused(f"the lake {self.root} was changed by another run meanwhile: let only one service write to it")
+        self.to_disk("manifest")
 
     def _manifests(self) -> list[int]:
         folder = self._path("manifest")
@@ -174,15 +182,34 @@ class Lake:
 
     # -- writing ------------------------------------------------------------------------------------------------------------------------
     def write(self, table: str, name: str, rows: DataFrame) -> list[File]:
-        """Write rows of a table's schema under the run's name (no other may have it). They count once a manifest names them."""
+        """Write rows of a table's schema under the run's name (no other may have it). They count once a manifest names them. Raises LakeRefused if they are
+        not to be found afterwards."""
         folder = f"{table}/run={name}"
         kept = _PARTITIONS.get(table, ())
         if "date" in kept:
             rows = rows.withColumn("date", f.to_date("at"))
         if "bucket" in kept:
             rows = rows.withColumn("bucket", f.pmod(f.coalesce("destination", f.lit(0)), f.lit(schema.BUCKETS)))
-        rows.write.mode("error").partitionBy(*kept).parquet(f"{self.root}/{folder}")
-        return [File(table, path, self._count(path), octets) for path, octets in self._sizes(folder).items()]
+        seen = Observation()
+        rows.observe(seen, f.count(f.lit(1)).alias("rows")).write.mode("error").partitionBy(*kept).parquet(f"{self.root}/{folder}")
+        self.to_disk(folder)
+        files = [File(table, path, self._count(path), octets) for path, octets in self._sizes(folder).items()]
+        found = sum(file.rows for file in files)
+        if found != seen.get["rows"]:
+            raise LakeRefused(
+                f"Spark has written {seen.get['rows']} rows of {table} to {self.root}/{folder}, and {found} are there: "
+                "name a place for the lake that all of Spark's machines see"
+            )
+        return files
+
+    def to_disk(self, folder: str) -> None:
+        """What is in it outlives a power cut. Of other than local file systems that is their own business. Raises LakeRefused."""
+        if self.root.startswith("file://"):
+            top = Path(self.root.removeprefix("file://"))
+            try:
+                disk.keep(top / folder, top.parent)
+            except OSError as error:
+                raise LakeRefused(f"the lake {self.root} cannot be brought to the disk: {error}") from error
 
     def _count(self, path: str) -> int:
         """Rows of a file, by its footer."""

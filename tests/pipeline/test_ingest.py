@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import psycopg
@@ -98,6 +100,49 @@ def test_a_run_that_died_after_it_published_is_known_by_its_manifest(rig: Rig, m
     assert rig.run().upto == 10
     assert rig.watermark() == 10
     assert rig.events() == before
+
+
+def test_files_are_on_the_disk_before_a_manifest_names_them_and_that_before_the_database_lets_go(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
+    filled(rig.database)
+    synced = list[str]()
+    sync, publish, move = os.fsync, Lake.publish, Run.move_watermark
+
+    def noted(handle: int) -> None:
+        sync(handle)
+        synced.append(os.path.realpath(f"/proc/self/fd/{handle}"))
+
+    def published(into: Lake, manifest: Manifest) -> None:
+        files = {rig.folder / file.path for file in manifest.files}
+        above = {folder for path in files for folder in path.parents if folder.is_relative_to(rig.folder.parent)}
+        sums = {path.with_name(f".{path.name}.crc") for path in files}
+        assert files and {*map(str, files | sums | above)} <= set(synced)
+        publish(into, manifest)
+        assert synced[synced.index(str(rig.folder / "manifest" / f".{manifest.number}.{manifest.run}")) :].count(str(rig.folder / "manifest")) == 2
+
+    def moved(run: Run, number: int) -> None:
+        assert number == 0 or synced[-2:] == [str(rig.folder), str(rig.folder.parent)], "of the manifest's folder"
+        move(run, number)
+
+    monkeypatch.setattr(os, "fsync", noted)
+    monkeypatch.setattr(Lake, "publish", published)
+    monkeypatch.setattr(Run, "move_watermark", moved)
+    assert rig.run().upto == rig.watermark() == 10
+
+
+def test_rows_that_were_written_and_are_not_there_end_the_run_before_it_counts(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
+    """So it is where Spark's machines each have a folder of their own."""
+    filled(rig.database)
+    sizes = Lake._sizes
+    monkeypatch.setattr(Lake, "_sizes", lambda lake, folder: {} if folder.startswith("events") else sizes(lake, folder))
+    with pytest.raises(LakeRefused, match=r"Spark has written 30 rows of events to .*, and 0 are there: name a place for the lake that all"):
+        rig.run()
+    assert (rig.watermark(), rig.lake.manifest().number) == (0, 0)
+
+
+def test_a_folder_is_no_lake_for_a_cluster() -> None:
+    cluster: Any = SimpleNamespace(sparkContext=SimpleNamespace(master="spark://elsewhere:7077"))
+    with pytest.raises(LakeRefused, match="each machine would write to a folder of its own: name one that all of them see, by its URI"):
+        Lake(cluster, "var/lake")
 
 
 def test_the_next_run_begins_as_soon_as_one_has_ended(database: LedgerDatabase) -> None:
