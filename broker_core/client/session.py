@@ -78,6 +78,7 @@ class Session(SessionFace[MessageConsumer, MessageConsumer, None]):
     def _delete_temporary(self, destination: Destination) -> None:
         with self._driver.lock:
             self.machine.delete_temporary(destination)
+            self._driver.flush_soon()
 
     def _consume(self, what: Subscription) -> MessageConsumer:
         driver = self._driver

@@ -105,7 +105,7 @@ class CreateTemporary:
 
 @dataclass(slots=True)
 class EndTemporary:
-    """End a temporary destination of this peer that has no consumer: the link that made it has closed (AMQP 1.0 section 3.5.10)."""
+    """End a temporary destination of this peer that has no consumer: the link that made it has closed (AMQP 1.0 section 3.5.10), or its client says so."""
 
     peer: int
     address: str

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from broker_core.engine.address import is_topic
-from broker_core.engine.commands import Attach, Browse, Detach, Settle, Sync, Transacted, Unsubscribe
+from broker_core.engine.address import is_temporary, is_topic
+from broker_core.engine.commands import Attach, Browse, Detach, EndTemporary, Settle, Sync, Transacted, Unsubscribe
 from broker_core.engine.outcome import Outcome
 
 from .limits import Limits
@@ -23,6 +23,8 @@ from .tokens import Receipt, Unsubscribed
 
 REQUEUE = "requeue"
 """RabbitMQ's header of NACK; false: dead at once."""
+TEMPORARY_DESTINATION = "temporary-destination"
+"""Header of UNSUBSCRIBE: the client's temporary destination that is to end."""
 LINKS_PER_PEER = 65536
 """The engine's number of a link is peer * 65536 + n: so many links can be told apart on one connection."""
 DIGITS_MAX = 18
@@ -97,8 +99,11 @@ class Subscriptions:
             if link not in self._by_link:
                 return self._count, link
 
-    def unsubscribe(self, headers: dict[str, str], receipt: bytes | None) -> list[Detach | Unsubscribe]:
-        """With the name of a durable subscription it ends for good, open here or not; else only its consumer closes."""
+    def unsubscribe(self, headers: dict[str, str], receipt: bytes | None) -> list[Detach | Unsubscribe | EndTemporary]:
+        """With the name of a durable subscription it ends for good, open here or not; with that of a temporary destination that one ends; else only
+        a consumer closes."""
+        if TEMPORARY_DESTINATION in headers:
+            return [self._end_temporary(headers[TEMPORARY_DESTINATION], receipt)]
         link = self._by_id.get(("id", headers.get("id", "")))
         if link is not None and not link.on_topic:
             if is_named(headers):
@@ -108,9 +113,15 @@ class Subscriptions:
         if not durable:
             return [self._detach(headers, receipt)]
         keys = {("id", headers.get("id", "")): None, **self._by_durable_name.get(name, {})}
-        commands: list[Detach | Unsubscribe] = [self._close(key, self._by_id[key], None) for key in keys if key in self._by_id]
+        commands: list[Detach | Unsubscribe | EndTemporary] = [self._close(key, self._by_id[key], None) for key in keys if key in self._by_id]
         commands.append(Unsubscribe(self._peer, name, None if receipt is None else Receipt(receipt)))
         return commands
+
+    def _end_temporary(self, destination: str, receipt: bytes | None) -> EndTemporary:
+        address = self._temporaries.address_of(destination)
+        if not is_temporary(address):
+            raise Malformed(f"header {TEMPORARY_DESTINATION} is {quoted(destination)}, neither /temp-queue/NAME nor /temp-topic/NAME")
+        return EndTemporary(self._peer, address, None if receipt is None else Receipt(receipt))
 
     def _detach(self, headers: dict[str, str], receipt: bytes | None) -> Detach:
         subscription, destination = headers.get("id"), headers.get("destination")

@@ -17,6 +17,7 @@ from broker_core.client import (
     JMSSecurityException,
     Message,
     Queue,
+    TemporaryQueue,
     TextMessage,
     Topic,
 )
@@ -97,6 +98,24 @@ def test_a_request_is_answered_to_a_temporary_queue(service: Service, connection
     replies.delete()
     with pytest.raises(InvalidDestinationException, match="was deleted"):
         session.create_consumer(replies)
+
+
+def test_more_temporary_queues_than_may_be_at_a_time_are_had_one_after_the_other_though_each_got_a_late_reply(
+    service: Service, connection: Connection
+) -> None:
+    session = connection.create_session()
+    with factory(service).create_connection() as server:
+        answers = server.create_session().create_producer()
+        for number in range(1_100):  # SURETY_CONNECTION_TEMPORARIES_MAX is 1,000
+            replies = session.create_temporary_queue()
+            session.create_consumer(replies).close()
+            answers.send(f"late {number}", TemporaryQueue(replies.name))
+            replies.delete()
+        kept = session.create_temporary_queue()
+        consumer = session.create_consumer(kept)
+        answers.send("in time", TemporaryQueue(kept.name))
+        answers.send("too late", TemporaryQueue(replies.name))  # dropped, and confirmed
+    assert texts(consumer, 1) == ["in time"]
 
 
 def test_a_browser_shows_what_a_queue_holds_and_leaves_it_there(service: Service, connection: Connection, orders: Queue) -> None:

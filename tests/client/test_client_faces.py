@@ -213,7 +213,9 @@ async def test_a_temporary_queue_is_called_by_its_full_name_and_deleted_when_nob
     with pytest.raises(IllegalStateException, match="has a consumer"):
         replies.delete()
     await consumer.close()
+    assert "id" in (await told(broker, "UNSUBSCRIBE")).headers
     replies.delete()
+    assert (await told(broker, "UNSUBSCRIBE")).headers == {"temporary-destination": "/temp-queue/1"}
     with pytest.raises(InvalidDestinationException, match="was deleted"):
         await session.create_consumer(replies)
 

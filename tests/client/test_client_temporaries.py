@@ -71,7 +71,10 @@ def test_a_deleted_one_is_of_no_use_and_one_in_use_is_not_deleted() -> None:
     with pytest.raises(IllegalStateException, match="close it before deleting"):
         queue.delete()
     session.close_consumer(consumer)
+    broker.hears()
     queue.delete()
+    queue.delete()
+    assert [frame.headers for frame in broker.hears()] == [{"temporary-destination": "/temp-queue/1"}]  # once, and no receipt is waited for
     for use in (
         lambda: session.create_consumer(Subscription(destination=queue)), lambda: ProducerMachine(session, queue).send(TextMessage("x"), INSTANT)
     ):  # fmt: skip
@@ -92,6 +95,15 @@ def test_it_lives_on_when_the_connection_comes_back_as_another_session() -> None
     broker.producer(session).send(message, INSTANT)
     assert broker.hears()[0].headers["reply-to"] == "/temp-queue/1"
     assert temporary(session).name == "n-2-9.2"
+
+
+def test_one_that_is_deleted_while_there_is_no_connection_is_not_made_again() -> None:
+    broker = Broker(reconnect_enabled=True)
+    queue = temporary(broker.session())
+    broker.loses_the_connection()
+    queue.delete()
+    broker.lets_in(session="n-2-9")
+    assert broker.heard() == []
 
 
 def test_topics_are_the_same_and_never_durable() -> None:

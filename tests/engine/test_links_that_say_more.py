@@ -262,6 +262,17 @@ def test_a_temporary_destination_that_is_consumed_or_another_ones_is_not_ended()
     assert b.refused(b.flush()) == []
 
 
+def test_one_that_is_looked_at_and_whose_replies_are_coming_back_is_ended_all_the_same() -> None:
+    b = Bench()
+    b.apply(c.Open(2, "guest", session="s2"), c.CreateTemporary(2, "temp-queue/s2.1"))
+    b.attach(1, peer=2, address="temp-queue/s2.1", credit=2_000)
+    b.send(*["a"] * 5_000, address="temp-queue/s2.1")
+    b.apply(c.Browse(2, 9, "temp-queue/s2.1"), c.Detach(2, 1, "left"), c.EndTemporary(2, "temp-queue/s2.1", "ended"))
+    outputs = [output for _ in range(20) for output in b.flush()]
+    assert sorted(b.confirmed(outputs)) == ["ended", "left"]
+    assert b.engine.shard.memory == 0 and "temp-queue/s2.1" not in b.engine.shard.destinations
+
+
 def test_what_peers_that_are_gone_say_concerns_nobody() -> None:
     b = bench()
     plain(b)

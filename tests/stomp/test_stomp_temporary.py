@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from broker_core.engine.commands import Attach, Request, Send, Transacted
+from broker_core.engine.commands import Attach, EndTemporary, Request, Send, Transacted
 from broker_core.engine.message import STORED
 from broker_core.engine.outputs import Confirmed, Refused
 from broker_core.engine.refusal import Refusal
@@ -95,6 +95,37 @@ def test_a_reply_arrives_under_the_clients_own_subscription(cut: Cut) -> None:
     client.is_delivered(link, message(f"destination:/temp-queue/{SESSION}.replies\ncorrelation-id:7".encode()))
     (frame,) = client.hears()
     assert (frame.headers["subscription"], frame.headers["correlation-id"]) == ("mine", "7")
+
+
+# -- ending one before its connection ---------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize("version", ["1.0", "1.1", "1.2"])
+@pytest.mark.parametrize("name", ["replies", f"{SESSION}.replies"])
+def test_a_client_ends_one_by_either_name_and_is_told(name: str, version: str, cut: Cut) -> None:
+    client = connected(cut, version)
+    (ended,) = client.says(f"UNSUBSCRIBE\ntemporary-destination:/temp-queue/{name}\nreceipt:5\n\n\0".encode())
+    assert (type(ended), ended.address) == (EndTemporary, f"temp-queue/{SESSION}.replies")
+    client.confirm([ended])
+    assert [(frame.command, frame.headers) for frame in client.hears()] == [("RECEIPT", {"receipt-id": "5"})]
+
+
+def test_without_a_receipt_its_end_is_not_spoken_of(cut: Cut) -> None:
+    (ended,) = connected(cut).says(b"UNSUBSCRIBE\ntemporary-destination:/temp-topic/news\n\n\0")
+    assert (ended.address, ended.token) == (f"temp-topic/{SESSION}.news", None)
+
+
+@pytest.mark.parametrize("destination", ["/queue/orders", "replies", "/temp-queue/"])
+def test_what_is_no_temporary_destination_is_not_ended(destination: str, cut: Cut) -> None:
+    client = connected(cut)
+    assert client.says(f"UNSUBSCRIBE\ntemporary-destination:{destination}\nreceipt:5\n\n\0".encode()) == []
+    assert (error := client.error()).headers["receipt-id"] == "5" and destination in error.headers["message"]
+
+
+@pytest.mark.parametrize("refusal", [Refusal.DESTINATION_IN_USE, Refusal.NOT_THE_OWNER])
+def test_one_in_use_or_of_another_is_not_ended_and_the_client_is_told_why(refusal: Refusal, cut: Cut) -> None:
+    client = connected(cut)
+    (ended,) = client.says(b"UNSUBSCRIBE\ntemporary-destination:/temp-queue/replies\nreceipt:5\n\n\0")
+    client.gets(Refused(PEER, ended.token, refusal, ended.address))
+    assert client.error().headers["receipt-id"] == "5"
 
 
 # -- what is remembered -----------------------------------------------------------------------------------------------------------------

@@ -74,6 +74,7 @@ class Session(SessionFace[MessageConsumer, Opening[MessageConsumer], Coroutine[A
 
     def _delete_temporary(self, destination: Destination) -> None:
         self.machine.delete_temporary(destination)
+        self._driver.flush_soon()
 
     def _consume(self, what: Subscription) -> Opening[MessageConsumer]:
         return Opening(self._open(what))

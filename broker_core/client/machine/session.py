@@ -159,7 +159,8 @@ class SessionMachine:
         self.check()
         if any(each.what.destination == destination for each in self.connection.consumers()):
             raise IllegalStateException(f"{destination} has a consumer: close it before deleting the destination")
-        self.connection.temporaries.delete(destination)
+        if short := self.connection.temporaries.delete(destination):
+            self.connection.write(b"UNSUBSCRIBE\ntemporary-destination:%b\n\n\0" % short.encode())
 
     def unsubscribe(self, name: str) -> Confirmation:
         """End a durable subscription."""

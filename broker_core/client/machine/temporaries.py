@@ -30,9 +30,9 @@ class Temporaries:
         self._short[created] = f"/{kind.kind}/{self._count}"
         return created
 
-    def delete(self, destination: Destination) -> None:
-        """From now on it is not known."""
-        self._short.pop(destination, None)
+    def delete(self, destination: Destination) -> str:
+        """From now on it is not known. How it was said on the wire; empty: it was not known any more."""
+        return self._short.pop(destination, "")
 
     def address_of(self, destination: Queue | Topic) -> str:
         """How to say it on the wire. Raises InvalidDestinationException if it was deleted."""
