@@ -112,12 +112,13 @@ class BrowseReader(DataSourceReader):
         factory = ConnectionFactory(address_list=looking.address_list, username=looking.username, password=looking.password)
         with closing(factory.create_connection()) as connection, connection.create_session() as session:
             connection.start()
-            shown = iter(_browser(session, looking))
+            shown = iter(browser(session, looking))
             while rows := [row_of(message) for message in islice(shown, ROWS)]:
                 yield frame.of_rows(rows)
 
 
-def _browser(session: Session, looking: Looking) -> QueueBrowser | SubscriptionBrowser:
+def browser(session: Session, looking: Looking) -> QueueBrowser | SubscriptionBrowser:
+    """Raises JMSException."""
     if looking.subscription:
         return session.create_durable_browser(Topic(looking.name), looking.subscription, looking.selector, client_id=looking.client_id)
     return session.create_browser(Queue(looking.name), looking.selector)

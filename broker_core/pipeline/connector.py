@@ -120,7 +120,7 @@ class Surety(DataSource):
         return schema.TABLES[self.wanted().table]
 
     def reader(self, schema: StructType) -> DataSourceReader:
-        return BrowseReader(self.browsed()) if "browse" in self.options else TableReader(self.wanted())
+        return BrowseReader(self.looking("browse")) if "browse" in self.options else TableReader(self.wanted())
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
         if overwrite:
@@ -138,7 +138,7 @@ class Surety(DataSource):
     def streamed(self) -> Streamed:
         """Raises InvalidOption."""
         if "stream" not in self.options:
-            raise InvalidOption("option stream is missing: queue/NAME")
+            raise InvalidOption("option stream is missing: queue/NAME, or topic/NAME with option subscription")
         rows = _number(self.options, "rows", BATCH_ROWS)
         if rows is None or not 0 < rows <= BATCH_ROWS_MAX:
             raise InvalidOption(f"option rows is {rows}: a batch has 1 to {BATCH_ROWS_MAX}")
@@ -147,26 +147,23 @@ class Surety(DataSource):
             raise InvalidOption(f"option failOnDataLoss is {loses!r}, neither true nor false")
         return Streamed(self.looking("stream"), rows, loses == "true")
 
-    def browsed(self) -> Looking:
-        """Raises InvalidOption."""
-        given, name = self.options["browse"].removeprefix("/"), self.options.get("subscription", "")
+    def looking(self, option: str) -> Looking:
+        """At what the option names. Raises InvalidOption."""
+        given, name = self.options[option].removeprefix("/"), self.options.get("subscription", "")
         if not given.startswith("topic/"):
             if name:
-                raise InvalidOption(f"option subscription is {name!r}, and option browse names no topic: a queue has no subscriptions")
-            return self.looking("browse")
+                raise InvalidOption(f"option subscription is {name!r}, and option {option} names no topic: a queue has no subscriptions")
+            return self._queue(option, given.removeprefix("queue/"))
         if not name:
             raise InvalidOption("option subscription is missing: a topic's messages are those of its durable subscriptions, name one")
         topic = given.removeprefix("topic/")
         if not (is_valid(given) or (has_wildcards(given) and not problem(given))):
-            raise InvalidOption(f"option browse is {self.options['browse']!r}, neither queue/NAME nor topic/NAME")
+            raise InvalidOption(f"option {option} is {self.options[option]!r}, neither queue/NAME nor topic/NAME")
         return Looking(*self.broker(), topic, self.options.get("selector", ""), name, self.options.get("client", ""))
 
-    def looking(self, option: str) -> Looking:
-        """At a queue. Raises InvalidOption."""
-        given = self.options[option].removeprefix("/")
-        name = given.removeprefix("queue/")
-        if given.startswith("topic/") or not is_valid(f"queue/{name}"):
-            raise InvalidOption(f"option {option} is {self.options[option]!r}, not queue/NAME")
+    def _queue(self, option: str, name: str) -> Looking:
+        if not is_valid(f"queue/{name}"):
+            raise InvalidOption(f"option {option} is {self.options[option]!r}, neither queue/NAME nor topic/NAME")
         return Looking(*self.broker(), name, self.options.get("selector", ""))
 
     def broker(self) -> tuple[str, str, str]:

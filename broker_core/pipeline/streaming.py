@@ -1,4 +1,4 @@
-"""A queue as a stream: each of its messages is in one batch, once, and is acknowledged when Spark's checkpoint has committed that batch.
+"""A queue, or a durable subscription, as a stream: each message is in one batch, once, and is acknowledged when Spark's checkpoint has committed that batch.
 
 Offsets name the messages of the batch that ends there, by their identifiers: nothing else says which they were, for selectors, priorities, other consumers and
 redelivery make a queue's order what it is. While the broker has not heard that a batch is committed, its messages stay in the queue, held by the stream:
@@ -14,7 +14,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pyarrow as pa
@@ -23,9 +23,9 @@ from pyspark.sql import Row
 from pyspark.sql.datasource import DataSourceStreamReader, DataSourceStreamWriter, InputPartition, WriterCommitMessage
 from pyspark.sql.streaming.datasource import ReadLimit, ReadMaxRows, SupportsTriggerAvailableNow
 
-from broker_core.client import AcknowledgeMode, Connection, ConnectionFactory, Message, MessageConsumer, Queue, Session
+from broker_core.client import AcknowledgeMode, Connection, ConnectionFactory, Message, MessageConsumer, Queue, Session, Topic
 
-from .browsing import BROWSED, ROWS, Looking, row_of
+from .browsing import BROWSED, ROWS, Looking, browser, row_of
 from .columns import Frame
 from .sink import Target, send
 
@@ -35,6 +35,9 @@ OCTETS_MAX = 8 << 20
 FIRST_S = 0.2
 """For the first message of a batch a reading waits so long; then Spark asks again."""
 NEXT_S = 0.02
+LAST_S = 10.0
+"""So long a query that ends waits for what a browser shows and nobody has delivered: the first match of a selector in a deep queue takes seconds, and what a
+reader that died had held comes back. What other consumers hold for longer is left to them."""
 QUERY, BATCH = "sql.streaming.queryId", "streaming.sql.batchId"
 """Spark's names for what a task of a stream works for."""
 _NUMBERED = re.compile(r"(.*\D)(0|[1-9][0-9]{0,17})")
@@ -43,7 +46,7 @@ Offset = dict[str, Any]
 
 
 class MessagesLost(RuntimeError):
-    """One sentence: messages of a batch that Spark asks for again are not in the queue any more."""
+    """One sentence: messages of a batch that Spark asks for again are not there any more."""
 
 
 @dataclass(slots=True, frozen=True)
@@ -126,14 +129,18 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self.commit(start)
         if self._is_over:
             return start
-        taken = self._take(min(self._streamed.rows, limit.max_rows if isinstance(limit, ReadMaxRows) else self._streamed.rows))
+        most = min(self._streamed.rows, limit.max_rows if isinstance(limit, ReadMaxRows) else self._streamed.rows)
+        taken = self._take(most, FIRST_S)
+        if not taken and self._until is not None and self._shows_more(start, self._until):
+            taken = self._take(most, LAST_S)
         if not taken:
             self._is_over = self._until is not None
             return start
         self._held, self._begun = taken, start
         self._ended = {
             "batch": start["batch"] + 1,
-            "sent": max(message.jms_timestamp or 0 for message in taken.values()),
+            # Of what is `left`, too, which may be younger.
+            "sent": max(start["sent"], *(message.jms_timestamp or 0 for message in taken.values())),
             "messages": shortened(taken),
             "left": shortened(sorted(self._committed)),
         }
@@ -169,16 +176,18 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         committed = {*names(start["messages"]), *names(start["left"])}
         self._committed = committed & {message.jms_message_id for message in self._shown(committed, start["sent"])} if committed else set()
         self._connection = self._factory().create_connection()
+        if looking.client_id:
+            self._connection.client_id = looking.client_id
         self._session = self._connection.create_session(acknowledge_mode=AcknowledgeMode.CLIENT)
-        self._consumer = self._session.create_consumer(Queue(looking.name), looking.selector)
+        self._consumer = _consumer(self._session, looking)
         self._connection.start()
 
-    def _take(self, most: int) -> dict[str, Message]:
-        """Of what is there so many, or so much, in the order in which it came."""
+    def _take(self, most: int, first_s: float) -> dict[str, Message]:
+        """Of what is there so many, or so much, in the order in which it came; the first is waited for."""
         taken: dict[str, Message] = {}
         octets = 0
         while len(taken) < most and octets < OCTETS_MAX:
-            message = self._consumer.receive(NEXT_S if taken else FIRST_S)
+            message = self._consumer.receive(NEXT_S if taken else first_s)
             if message is None:
                 break
             identifier = message.jms_message_id or ""
@@ -193,17 +202,27 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     # -- browsing -----------------------------------------------------------------------------------------------------------------------
     def _shown(self, wanted: set[str], sent: int) -> Iterator[Message]:
-        """Those of the wanted that are in the queue, held by somebody or not. Ends when all are found."""
-        looking, left = self._streamed.looking, set(wanted)
+        """Those of the wanted that are there, held by somebody or not. Ends when all are found."""
+        left = set(wanted)
+        for message in self._browsed(sent):
+            if message.jms_message_id in left:
+                left.remove(message.jms_message_id)
+                yield message
+                if not left:
+                    return
+
+    def _shows_more(self, start: Offset, until: int) -> bool:
+        """Something is there that was sent by then and is in no batch, held by somebody or not."""
+        known = {*names(start["messages"]), *self._committed}
+        return any(message.jms_message_id not in known for message in self._browsed(until))
+
+    def _browsed(self, sent: int) -> Iterator[Message]:
+        """What is there and was sent by then, in ms."""
+        looking = self._streamed.looking
         chosen = f"(JMSTimestamp <= {sent} OR JMSTimestamp IS NULL)" + (f" AND ({looking.selector})" if looking.selector else "")
         with closing(self._factory().create_connection()) as connection, connection.create_session() as session:
             connection.start()
-            for message in session.create_browser(Queue(looking.name), chosen):
-                if message.jms_message_id in left:
-                    left.remove(message.jms_message_id)
-                    yield message
-                    if not left:
-                        return
+            yield from browser(session, replace(looking, selector=chosen))
 
     def _newest(self) -> int:
         """By the broker's clock: a message that it gets now, and nobody else."""
@@ -226,7 +245,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         missing = [identifier for identifier in wanted if identifier not in found]
         if missing and self._streamed.fails_on_loss:
             raise MessagesLost(
-                f"of batch {end['batch']}, which Spark has begun and asks for again, {len(missing)} of {len(wanted)} messages are not in the queue any more "
+                f"of batch {end['batch']}, which Spark has begun and asks for again, {len(missing)} of {len(wanted)} messages are not there any more "
                 f"({missing[0]}, ...): they expired, or somebody else took them. Say option failOnDataLoss false to go on without them"
             )
         return [Slice([row_of(found[identifier]) for identifier in wanted if identifier in found])]
@@ -236,6 +255,14 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         frame = Frame(BROWSED)
         for first in range(0, len(partition.rows), ROWS):
             yield frame.of_rows(partition.rows[first : first + ROWS])
+
+
+def _consumer(session: Session, looking: Looking) -> MessageConsumer:
+    if not looking.subscription:
+        return session.create_consumer(Queue(looking.name), looking.selector)
+    if looking.client_id:
+        return session.create_durable_consumer(Topic(looking.name), looking.subscription, looking.selector)
+    return session.create_shared_durable_consumer(Topic(looking.name), looking.subscription, looking.selector)
 
 
 class StreamWriter(DataSourceStreamWriter):

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
-from broker_core.client import Queue
+from broker_core.client import MessageConsumer, Queue, Topic
+from broker_core.pipeline import streaming
 from broker_core.pipeline.browsing import Looking
 from broker_core.pipeline.streaming import MessagesLost, Slice, Streamed, StreamReader
 from tests.acceptance.operators import ask
@@ -18,9 +21,12 @@ from tests.support.service import Service
 pytestmark = pytest.mark.slow
 
 
+def looking(service: Service, name: str) -> Looking:
+    return Looking(f"stomp://127.0.0.1:{service.stomp_port}", "guest", "guest", name, "")
+
+
 def reader(service: Service, queue: str, rows: int = 10, *, fails_on_loss: bool = True) -> StreamReader:
-    looking = Looking(f"stomp://127.0.0.1:{service.stomp_port}", "guest", "guest", queue, "")
-    return StreamReader(Streamed(looking, rows, fails_on_loss))
+    return StreamReader(Streamed(looking(service, queue), rows, fails_on_loss))
 
 
 def send(service: Service, queue: str, *bodies: str) -> None:
@@ -89,6 +95,78 @@ def test_what_comes_back_later_is_known_by_the_following_batches(service: Servic
     assert left(service, Queue("spark.late")) == []
 
 
+def test_what_comes_back_later_is_known_though_it_is_younger_than_what_came_meanwhile(service: Service) -> None:
+    send(service, "spark.younger", "old")
+    time.sleep(0.01)
+    with factory(service).create_connection() as connection, connection.create_session() as session:
+        session.create_producer(Queue("spark.younger")).send("young", priority=9)
+    dead = reader(service, "spark.younger", 1)
+    start = dead.initialOffset()
+    end = next_of(dead, start)
+    assert bodies(dead, start, end) == ["young"]
+    second = reader(service, "spark.younger", 1)
+    following = next_of(second, end)
+    assert (bodies(second, end, following), following["left"]) == (["old"], end["messages"])
+    second.commit(following)
+    second.stop()
+    dead.stop()
+    third = reader(service, "spark.younger", 1)
+    assert third.latestOffset(following, third.getDefaultReadLimit()) == following
+    third.stop()
+    assert left(service, Queue("spark.younger")) == []
+
+
+def test_a_query_that_ends_waits_for_what_is_there_and_not_for_what_others_hold(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a selector's matches in a deep queue the first takes seconds."""
+    receive = MessageConsumer.receive
+    monkeypatch.setattr(MessageConsumer, "receive", lambda consumer, seconds: receive(consumer, seconds) if seconds >= 1 else None)
+    monkeypatch.setattr(streaming, "LAST_S", 1.0)
+    send(service, "spark.deep", *"ab")
+    found = reader(service, "spark.deep")
+    found.prepareForTriggerAvailableNow()
+    start = found.initialOffset()
+    end = found.latestOffset(start, found.getDefaultReadLimit())
+    assert bodies(found, start, end) == ["a"]
+    following = found.latestOffset(end, found.getDefaultReadLimit())
+    assert bodies(found, end, following) == ["b"]
+    assert found.latestOffset(following, found.getDefaultReadLimit()) == following, "b is there still, and is in a batch"
+    send(service, "spark.deep", "c")
+    other = reader(service, "spark.deep")
+    other.prepareForTriggerAvailableNow()
+    assert found.latestOffset(following, found.getDefaultReadLimit()) == following, "it was sent after the query began"
+    found.stop()
+    assert bodies(other, start, other.latestOffset(start, other.getDefaultReadLimit())) == ["c"]
+    late = reader(service, "spark.deep")
+    late.prepareForTriggerAvailableNow()
+    assert late.latestOffset(start, late.getDefaultReadLimit()) == start
+    late.stop()
+    other.stop()
+
+
+@pytest.mark.parametrize("client", ["", "spark"])
+def test_a_durable_subscription_is_a_stream_as_a_queue_is(service: Service, client: str) -> None:
+    asked = replace(looking(service, f"spark.news{client}"), subscription="stream", client_id=client)
+    first = StreamReader(Streamed(asked, 2))
+    start = first.initialOffset()
+    assert first.latestOffset(start, first.getDefaultReadLimit()) == start, "it is made"
+    first.stop()
+    with factory(service).create_connection() as connection:
+        fill(connection, Topic(asked.name), *"abc")
+    second = StreamReader(Streamed(asked, 2))
+    end = next_of(second, start)
+    assert bodies(second, start, end) == ["a", "b"]
+    second.stop()
+    third = StreamReader(Streamed(asked, 2))
+    assert bodies(third, start, end) == ["a", "b"], "by browsing"
+    following = next_of(third, end)
+    assert bodies(third, end, following) == ["c"], "a and b came again, and were dropped"
+    third.commit(following)
+    third.stop()
+    with factory(service).create_connection() as connection, connection.create_session() as session:
+        connection.start()
+        assert [message.body for message in session.create_durable_browser(Topic(asked.name), "stream", client_id=client)] == []
+
+
 def test_messages_of_a_begun_batch_that_somebody_took_are_missed(service: Service) -> None:
     send(service, "spark.taken", "a", "b")
     first = reader(service, "spark.taken")
@@ -96,7 +174,7 @@ def test_messages_of_a_begun_batch_that_somebody_took_are_missed(service: Servic
     end = next_of(first, start)
     first.stop()
     assert left(service, Queue("spark.taken")) == ["a R", "b R"]
-    with pytest.raises(MessagesLost, match="2 of 2 messages are not in the queue any more"):
+    with pytest.raises(MessagesLost, match="2 of 2 messages are not there any more"):
         reader(service, "spark.taken").partitions(start, end)
     assert bodies(reader(service, "spark.taken", fails_on_loss=False), start, end) == []
 

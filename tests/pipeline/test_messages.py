@@ -92,7 +92,9 @@ def test_offsets_name_neighbours_by_their_ends() -> None:
     ("options", "sentence"),
     [
         ({}, "option stream is missing"),
-        ({"stream": "topic/a"}, "option stream is 'topic/a'"),
+        ({"stream": "topic/a"}, "option subscription is missing"),
+        ({"stream": "queue/a", "subscription": "s"}, "option stream names no topic"),
+        ({"stream": "queue/"}, "option stream is 'queue/'"),
         ({"stream": "queue/a", "rows": "0"}, "a batch has 1 to 10000"),
         ({"stream": "queue/a", "failOnDataLoss": "maybe"}, "neither true nor false"),
     ],
@@ -115,6 +117,8 @@ def test_what_cannot_be_looked_at_is_refused(options: dict[str, str], sentence: 
         Surety(options).reader(BROWSED)
 
 
-def test_a_subscription_is_looked_at_by_its_topic_its_name_and_its_client() -> None:
-    asked = {"browse": "/topic/a.>", "subscription": "s", "client": "two", "selector": "x = 1"}
-    assert Surety(asked).browsed() == Looking("stomp://localhost:61613", "guest", "guest", "a.>", "x = 1", "s", "two")
+def test_a_subscription_is_looked_at_and_streamed_by_its_topic_its_name_and_its_client() -> None:
+    asked = {"subscription": "s", "client": "two", "selector": "x = 1"}
+    meant = Looking("stomp://localhost:61613", "guest", "guest", "a.>", "x = 1", "s", "two")
+    assert Surety(asked | {"browse": "/topic/a.>"}).looking("browse") == meant
+    assert Surety(asked | {"stream": "/topic/a.>"}).streamed().looking == meant
