@@ -10,26 +10,32 @@ from .accounting import settle_now, settle_range
 from .capacity import entered, too_large
 from .cursor import Cursor
 from .destination import Destination
+from .keeping import keep
 from .message import VOLATILE, Message, Reliability, StoredBody
 from .outcome import Outcome
-from .placing import open_lane, place
+from .placing import drop, has_room_for_volatile, open_lane, place
 from .properties import Properties
 from .scanning import arrive
 from .settings import REMOVING
 from .shard import Shard
-from .topics import publish, take_down
+from .subscription import Subscription
+from .topics import leave_out, leave_to, publish, take_down
 from .writes import BulkCopy
 
 
 class Parcel:
     """A message on its way. What is None stays as it is."""
 
-    __slots__ = ("annotations", "expiration", "message")
+    __slots__ = ("annotations", "expiration", "message", "subscription")
 
-    def __init__(self, message: Message, expiration: int | None = None, annotations: str | None = None) -> None:
+    def __init__(
+        self, message: Message, expiration: int | None = None, annotations: str | None = None, subscription: Subscription | None = None
+    ) -> None:
         self.message = message
         self.expiration = expiration
         self.annotations = annotations
+        self.subscription = subscription
+        """Of a topic, the only one that is to have it. None: whoever takes it."""
 
 
 # -- settling -------------------------------------------------------------------------------------------------------------------------
@@ -71,7 +77,9 @@ def why_no_room(shard: Shard, destination: Destination, size: int) -> str:
 
 
 def _arrived(shard: Shard, destination: Destination) -> None:
-    """What had its room is there."""
+    """What had its room is there. If others are being handed out now these are not among them: when that is over all look for them."""
+    if destination.fan_out is not None:
+        destination.fan_out.cut = True
     if destination.capacity is not None:
         destination.capacity.promised = destination.capacity.promised_octets = 0
         entered(shard, destination)
@@ -113,6 +121,29 @@ def publish_all(shard: Shard, cursor: Cursor, parcels: Sequence[Parcel], destina
             for subscription in group.active.values():
                 shard.mark(subscription)
         _copy(shard, cursor, [parcel], destination, cursor.index, place_of)
+    _arrived(shard, destination)
+
+
+def give_back(shard: Shard, cursor: Cursor, parcels: Sequence[Parcel], destination: Destination) -> None:
+    """To the one subscription of the topic that each is for, whatever its filter: it took the message before. They are over where they were."""
+    leave_out(shard)
+    lane = destination.lanes[cursor.index] or open_lane(destination, cursor.index)
+    first = lane.tail
+    taken: dict[Subscription, list[int]] = {}
+    for position, parcel in enumerate(parcels, first):
+        assert parcel.subscription is not None
+        taken.setdefault(parcel.subscription, []).append(position)
+    if cursor.stored:
+        _copy(shard, cursor, parcels, destination, cursor.index, _extend(shard, destination, cursor.index, [parcel.message for parcel in parcels]))
+    else:
+        for parcel in parcels:
+            message = _again(shard, cursor, parcel, cursor.index, moved=True)
+            place(shard, destination, message)
+            if not keep(shard, lane, message, room=has_room_for_volatile(shard, message.weight)):
+                drop(shard, parcel.subscription.cursor(lane), message)  # type: ignore[union-attr]
+    leave_to(shard, lane, first, taken)
+    destination.published += len(parcels)
+    destination.published_octets += sum([parcel.message.size for parcel in parcels])
     _arrived(shard, destination)
 
 

@@ -44,9 +44,13 @@ REASON, DIED_AT, COMMENT, FAILURES = (
 EXCEPTION, TRUNCATED = "JMS_SUN_DMQ_UNDELIVERED_EXCEPTION", "JMS_SUN_DMQ_BODY_TRUNCATED"
 PRODUCED_BY, DEAD_AT = "JMS_SUN_DMQ_PRODUCING_BROKER", "JMS_SUN_DMQ_DEAD_BROKER"
 ORIGIN, ACCEPTED_AT, EXPIRATION = "original-destination", "original-timestamp", "original-expiration"
+SUBSCRIPTION = "original-subscription"
+"""Of a topic's message that failed in one subscription: which, by number. The topic's others may have it, and get it no second time (performing.py)."""
 REPLAYED = "JMS_SURETY_REPLAYED"
 """Of a message that was sent again from the archive: the identifier of the one that it repeats."""
-ADDED = frozenset((REASON, DIED_AT, COMMENT, EXCEPTION, FAILURES, PRODUCED_BY, DEAD_AT, TRUNCATED, ORIGIN, ACCEPTED_AT, EXPIRATION, REPLAYED))
+ADDED = frozenset(
+    (REASON, DIED_AT, COMMENT, EXCEPTION, FAILURES, PRODUCED_BY, DEAD_AT, TRUNCATED, ORIGIN, SUBSCRIPTION, ACCEPTED_AT, EXPIRATION, REPLAYED)
+)
 """What a dead message, or a replayed one, tells besides what its sender said. No sender may say it."""
 
 
@@ -168,7 +172,8 @@ def _copy(shard: Shard, cursor: Cursor, message: Message, outcome: Outcome, comm
     if body is None and not (cursor.stored or cut):
         return None
     target = _dead_queue(shard, origin)
-    header = _dead_header(shard, origin.address, message, REASONS[outcome], comment, cut=cut)
+    failed_in = cursor.subscription.number if origin.is_topic and outcome not in ONCE else 0
+    header = _dead_header(shard, origin.address, message, REASONS[outcome], comment, cut=cut, failed_in=failed_in)
     size = len(header.octets) if cut else message.size
     if cursor.stored:
         copy = Message(header, None, size)
@@ -231,8 +236,10 @@ def expire_found(shard: Shard, cursor: Cursor, message: Message) -> None:
         shard.mark(cursor.subscription)
 
 
-def _dead_header(shard: Shard, address: str, message: Message, reason: str, comment: str, *, cut: bool, exception: str = "") -> Header:
-    """`exception`: what refused it, by its name."""
+def _dead_header(
+    shard: Shard, address: str, message: Message, reason: str, comment: str, *, cut: bool, exception: str = "", failed_in: int = 0
+) -> Header:
+    """`exception`: what refused it, by its name. `failed_in`: the subscription; 0: it did not fail in one of several."""
     header = message.header
     added = json.loads(header.annotations) if header.annotations else {}
     added |= {
@@ -246,6 +253,8 @@ def _dead_header(shard: Shard, address: str, message: Message, reason: str, comm
         ORIGIN: address,
         ACCEPTED_AT: message.accepted_at,
     }
+    if failed_in:
+        added[SUBSCRIPTION] = failed_in
     if header.expiration:
         added[EXPIRATION] = header.expiration
     if exception:

@@ -9,9 +9,9 @@ from . import undoing
 from .accounting import discard_body
 from .address import is_reserved, is_temporary, is_valid
 from .aliases import target_of
-from .bulk import Parcel, is_wanted, place_all, publish_all, settle_all, why_no_room
+from .bulk import Parcel, give_back, is_wanted, place_all, publish_all, settle_all, why_no_room
 from .cursor import Cursor
-from .dead import ADDED, EXPIRATION, ORIGIN, REASON, REPLAYED, TRUNCATED, bury
+from .dead import ADDED, EXPIRATION, ORIGIN, REASON, REPLAYED, SUBSCRIPTION, TRUNCATED, bury
 from .destination import Destination
 from .message import VOLATILE, Message
 from .operation import COPY, DELETE, EXPIRE, MOVE, PURGE, REPRIORITIZE, RETRY, Operation
@@ -22,6 +22,7 @@ from .progress import ranges
 from .properties import Value, read_annotations
 from .settings import UNLIMITED
 from .shard import Shard
+from .subscription import Subscription
 from .waiting import withdraw
 
 EXPIRED_BY_HAND = "an operator had the message expire"
@@ -99,7 +100,8 @@ def _send(shard: Shard, operation: Operation, cursor: Cursor, parcels: list[Parc
     """To another destination; those for which there is no room stay."""
     accepted: list[Parcel] = []
     for parcel in parcels:
-        why = f"nobody subscribes to {target.address}" if target.is_topic and not is_wanted(shard, target, parcel.message) else ""
+        for_all = target.is_topic and parcel.subscription is None
+        why = f"nobody subscribes to {target.address}" if for_all and not is_wanted(shard, target, parcel.message) else ""
         if why := why or why_no_room(shard, target, parcel.message.size):
             fail(operation, 1, why)
         else:
@@ -111,7 +113,10 @@ def _send(shard: Shard, operation: Operation, cursor: Cursor, parcels: list[Parc
         for parcel in accepted:
             parcel.message = take_out(shard, cursor, parcel.message)
     if target.is_topic:
-        publish_all(shard, cursor, accepted, target, moved=moved)
+        if published := [parcel for parcel in accepted if parcel.subscription is None]:
+            publish_all(shard, cursor, published, target, moved=moved)
+        if given_back := [parcel for parcel in accepted if parcel.subscription is not None]:
+            give_back(shard, cursor, given_back, target)
     else:
         place_all(shard, cursor, accepted, target, cursor.index, moved=moved)
     if moved:
@@ -121,7 +126,8 @@ def _send(shard: Shard, operation: Operation, cursor: Cursor, parcels: list[Parc
 
 # -- back to where it died ----------------------------------------------------------------------------------------------------------------
 def _retry(shard: Shard, operation: Operation, cursor: Cursor, messages: list[Message]) -> None:
-    """Each to the destination where it died, as it was before: what the broker added is taken away, so that it may die again."""
+    """Each to the destination where it died, as it was before: what the broker added is taken away, so that it may die again. What failed in one subscription
+    of a topic goes back to that one."""
     by_death: dict[str, list[Message]] = {}
     for message in messages:
         by_death.setdefault(message.header.annotations, []).append(message)
@@ -142,8 +148,12 @@ def _retry(shard: Shard, operation: Operation, cursor: Cursor, messages: list[Me
             continue
         parcels: list[Parcel] = []
         for added, dead in deaths:
+            subscription, why = _failed_in(shard, cursor, target, added)
+            if why:
+                fail(operation, len(dead), why)
+                continue
             expiration, kept = _revived(shard, target, added)
-            parcels += [Parcel(message, expiration, kept) for message in dead]
+            parcels += [Parcel(message, expiration, kept, subscription) for message in dead]
         if len(deaths) > 1:
             parcels.sort(key=_position)
         _send(shard, operation, cursor, parcels, target)
@@ -167,6 +177,19 @@ def _origin(shard: Shard, cursor: Cursor, address: str) -> tuple[Destination | N
     if full or not shard.limits.auto_create:
         return None, f"{address} does not exist"
     return create(shard, address, settings_for(shard, address), automatic=True), ""
+
+
+def _failed_in(shard: Shard, cursor: Cursor, target: Destination, added: Mapping[str, Value]) -> tuple[Subscription | None, str]:
+    """The subscription of a topic to which it goes back, as the others may have consumed it; None: whoever subscribes. Or why it cannot."""
+    number = added.get(SUBSCRIPTION)
+    if not isinstance(number, int):
+        return None, ""
+    if cursor.stored and number < 0:  # whose number another may have after a restart, and whose rows nobody keeps
+        return None, "a message that is stored does not go back to a subscription that is not durable: move it to publish it to all"
+    subscription = shard.subscriptions.get(number)
+    if subscription is None or subscription.destination is not target:
+        return None, f"the subscription of {target.address} in which a message failed is gone: move the message to publish it to all"
+    return subscription, ""
 
 
 def _revived(shard: Shard, target: Destination, added: Mapping[str, Value]) -> tuple[int, str]:

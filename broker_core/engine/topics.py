@@ -13,6 +13,7 @@ from .placing import drop, has_room, has_room_for_volatile, place
 from .properties import Properties
 from .routes import Group
 from .shard import Shard
+from .subscription import Subscription
 
 
 def publish(shard: Shard, destination: Destination, message: Message) -> bool:
@@ -153,6 +154,21 @@ def _between(taken: list[int], first: int, last: int) -> list[tuple[int, int]]:
             ranges.append((first, position - 1))
         first = position + 1
     return ranges
+
+
+def leave_to(shard: Shard, lane: Lane, first: int, taken: dict[Subscription, list[int]]) -> None:
+    """Of what has joined the lane from `first` on, and nobody was given, each of these subscriptions has its positions, in order, and no other has any. What
+    came before must have been left out already."""
+    last = lane.tail - 1
+    for subscription in lane.destination.subscriptions:
+        cursor, own = subscription.cursors[lane.index], taken.get(subscription)
+        assert cursor is not None
+        if own is None and cursor.loaded >= first:
+            cursor.loaded = last + 1
+        _settle(shard, cursor, _between(own or [], first, last))
+    for subscription in taken:
+        if subscription.links:
+            shard.mark(subscription)
 
 
 def _settle(shard: Shard, cursor: Cursor, ranges: list[tuple[int, int]]) -> None:

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from broker_core.engine import commands as c
-from broker_core.engine.dead import ADDED, EXCEPTION, REPLAYED
+from broker_core.engine.dead import ADDED, EXCEPTION, REPLAYED, SUBSCRIPTION
 from broker_core.engine.settings import Settings
 from broker_core.engine.outcome import Outcome
 from broker_core.engine.message import VOLATILE
@@ -140,7 +140,7 @@ def test_what_is_added_to_a_dead_message_is_what_no_sender_may_say() -> None:
     bench.attach()
     bench.settle(1, outcome=Outcome.FAILED)
     (told,) = dead_annotations(bench)
-    assert told.keys() == ADDED - {EXCEPTION, REPLAYED}
+    assert told.keys() == ADDED - {EXCEPTION, REPLAYED, SUBSCRIPTION}
 
 
 def test_nothing_is_sent_to_the_dead_message_queue_and_everybody_may_consume_it() -> None:
