@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Iterator
 
 import pytest
@@ -15,6 +16,12 @@ from tests.support.service import Service
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--nothing-skipped", action="store_true", help="a test that would be skipped fails")
     parser.addoption("--once-more", action="store_true", help="the few tests that failed in the run before, and no others")
+
+
+def pytest_configure() -> None:
+    """As at a terminal: what a shell runs in the background is born with Ctrl-C ignored, and so would be every service that is started here."""
+    if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.hookimpl(optionalhook=True)

@@ -19,16 +19,13 @@ from . import completion, exits, options
 from .commands import COMMANDS, Command, find
 from .described import BODY, COUNTED, JSON, ROOT, Described, describe
 from .exits import Ended
-from .showing import Documents, Progress, Table, plain, show, warnings_of
+from .following import POLL_SECONDS, Following
+from .showing import Documents, Table, plain, show, warnings_of
 from .transports import Answer, InProcess, Remote, Transport, document_of
 
 LIMIT, PAGE_MAX = 100, 1_000
-POLL_SECONDS = 0.25
-UNTOLD_SECONDS_MAX = 3.0
-"""The node tells of itself once a second: what it has just begun is told after that."""
 ANSWER_SECONDS = 40
 """A request lapses after thirty."""
-OPEN = ("waiting", "running")
 PRUNES = "What the document does not have is removed; --dry-run tells what that is."
 MAY_HAVE_SLASHES = ("destination", "name")
 
@@ -127,6 +124,7 @@ class _Run:
     ) -> None:
         self._command, self._told, self._transport, self._terminal = command, told, transport, terminal
         self._given, self._json, self._force = given, shared.json, shared.force
+        self._following = Following(transport, terminal.stderr)
         self._typed = options.typed(command, told, given, terminal.stdin)
         if self._dry and any(each.member == COUNTED and each.place == BODY for each in told.arguments):
             self._typed.body.setdefault(COUNTED, 0)
@@ -145,11 +143,11 @@ class _Run:
             return self._octets(answer)
         document = self._outcome(answer)
         if self._command.follows and not self._given.no_wait:
-            document = self._follow(document)
+            document = self._following.operation(document)
         if self._command.drains and not self._given.no_wait:
-            document = self._drained()
+            document = self._following.drain()
         if self._command.compacts and not self._dry and not self._given.no_wait:
-            document = self._compacted(document["number"])
+            document = self._following.compaction(document["number"])
         code = self._tell(document)  # entries of definitions that were not applied are in the answer, each with its sentence
         return exits.UNFINISHED if isinstance(document, dict) and document.get("undone") else code
 
@@ -242,7 +240,7 @@ class _Run:
         answer = self._call({**self._typed.query, "dry_run": "true"}, json.dumps(body).encode() if self._told.content_type else None)
         found = self._outcome(answer)
         if self._command.follows:
-            found = self._follow(found)
+            found = self._following.operation(found)
             return f"{self._target}: {found['done']:,} messages of {found['looked_at']:,} that were looked at."
         if self._command.compacts:
             return _compactable(found)
@@ -271,67 +269,6 @@ class _Run:
             words = (document["result"] or {}).get("message", "no node answered in time, and none will do it any more")
             raise Ended(exits.REFUSED if document["state"] == "refused" else exits.UNREACHABLE, f"{words[:1].upper()}{words[1:]}. [{document['state']}]")
         return document
-
-    def _follow(self, operation: dict[str, Any]) -> dict[str, Any]:
-        """An operation to its end. Raises Ended."""
-        progress = Progress(self._terminal.stderr)
-        try:
-            while operation["state"] in OPEN:
-                progress.tell(operation)
-                time.sleep(POLL_SECONDS)
-                operation = document_of(self._transport.call("GET", f"operations/{operation['number']}"))
-            progress.tell(operation)
-        except KeyboardInterrupt:
-            number = operation["number"]
-            raise Ended(exits.STOPPED, f"It goes on: `query operation {number}` tells how far it is, `cancel operation {number}` ends it.") from None
-        finally:
-            progress.end()
-        if operation["state"] != "done":
-            sentence = operation["error"] or "what it has done stays done"
-            raise Ended(exits.UNFINISHED, f"Operation {operation['number']} is {operation['state']} after {operation['done']:,} messages: {sentence}.")
-        return operation
-
-    def _drained(self) -> dict[str, Any]:
-        """The drain that has begun, at its end. Raises Ended."""
-        progress, untold = Progress(self._terminal.stderr), time.monotonic() + UNTOLD_SECONDS_MAX
-        try:
-            while True:
-                node = document_of(self._transport.call("GET", "node"))
-                drain = node["drain"]
-                if drain is None and node["reporting"] and time.monotonic() > untold:
-                    raise Ended(exits.UNFINISHED, f"The node is {node['state']} by now: somebody has ended the drain.")
-                if drain is not None:
-                    untold = 0
-                    told = f"{drain['connections']:,} connections, {drain['unsettled']:,} messages, {drain['transactions']:,} transactions are left"
-                    progress.say(f"{node['state']}: {told}")
-                    if drain["ended"]:
-                        return {"state": node["state"], **drain}
-                time.sleep(POLL_SECONDS)
-        except KeyboardInterrupt:
-            raise Ended(exits.STOPPED, "It goes on: `query bkr` tells how far it is, `unquiesce bkr` ends it.") from None
-        finally:
-            progress.end()
-
-    def _compacted(self, request: int) -> dict[str, Any]:
-        """The compaction that this request has begun, at its end. Raises Ended."""
-        progress, untold = Progress(self._terminal.stderr), time.monotonic() + UNTOLD_SECONDS_MAX
-        try:
-            while True:
-                node = document_of(self._transport.call("GET", "node"))
-                told = node["compaction"]
-                if node["reporting"] and told is not None and told["request"] == request:
-                    untold = 0
-                    looked_at = told["compacted"] + told["left"] + told["gone"]
-                    progress.say(f"{told['compacted']:,} compacted, {looked_at:,} of {told['segments']:,} segments looked at, {told['rows']:,} messages moved")
-                    if told["ended"]:
-                        return dict(told)
-                elif node["reporting"] and (told["request"] > request if told is not None else time.monotonic() > untold):
-                    raise Ended(exits.UNFINISHED, "It ended before it was done: another one took its place, or another node serves. What was done stays done.")
-                time.sleep(POLL_SECONDS)
-        except KeyboardInterrupt:
-            raise Ended(exits.STOPPED, "It goes on: `query bkr` tells how far it is, `compact bkr --percent 0` ends it.") from None
-        finally:
-            progress.end()
 
     def _tell(self, document: Any) -> int:
         if self._json:

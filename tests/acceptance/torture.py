@@ -2,10 +2,11 @@
 
 Producers and consumers work on a queue, on a queue whose consumers have selectors, on a topic with durable and shared subscriptions, on tasks
 whose results are sent within transactions, on a queue with a duplicate window, whose producer repeats what is in doubt under its name, and on a
-queue of message groups, whose consumers come and go; some messages are delayed. Meanwhile the node is killed 100 times, PostgreSQL 20 times
-and the node stopped for 10 s 10 times, at moments that the seed chooses. Then everything is drained and the book of what the clients saw is
-audited (tests.acceptance.book), and so is the ledger, by the data pipeline where its runtime is there (tests.acceptance.delivery_audit): both must
-prove every message. It prints progress; on failure the seed, the faults, the broken promises and the ends of the logs. Takes about 15 minutes, `--short` one.
+queue of message groups, whose consumers come and go; some messages are delayed. Segments are small, and an operator has them compacted by hand.
+Meanwhile the node is killed 100 times, PostgreSQL 20 times and the node stopped for 10 s 10 times, at moments that the seed chooses. Then everything
+is drained and the book of what the clients saw is audited (tests.acceptance.book), and so is the ledger, by the data pipeline where its runtime is
+there (tests.acceptance.delivery_audit): both must prove every message. It prints progress; on failure the seed, the faults, the broken promises and
+the ends of the logs. Takes about 15 minutes, `--short` one.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from dataclasses import dataclass
 
 from tests.acceptance import delivery_audit, faults
 from tests.acceptance.book import Book
+from tests.acceptance.compacting import SEGMENT_ROWS, Compactor
 from tests.acceptance.grouped import GroupConsumer, GroupingProducer
 from tests.acceptance.places import EVERYTHING, GROUPED, HEAVY, ONCE, QUEUE, RED, REST, RESULTS, SHARED, SORTED, TASKS, TOPIC
 from tests.acceptance.traffic import Consumer, NamingProducer, Producer, Receiver
@@ -87,6 +89,7 @@ class Torture:
             GroupConsumer(f"o{number}", ports, self.book, seed, place=GROUPED, individual=number % 2 == 0) for number in range(GROUP_CONSUMERS)
         ]
         self.consumers += [Transactor(f"x{number}", ports, self.book, seed, place=TASKS) for number in range(TRANSACTORS)]
+        self.compactor = Compactor(service, seed)
         self.done: list[str] = []
         self.slowest = 0.0
         """The longest time from a fault to the next confirmation, in seconds."""
@@ -103,6 +106,7 @@ class Torture:
                 raise Failed(f"{consumer.place.name} is not subscribed")
         for producer in self.producers:
             producer.start()
+        self.compactor.start()
         self._await_confirmation(time.monotonic())
         for number, fault in enumerate(self.faults, 1):
             self._sleep(fault.pause)
@@ -129,6 +133,7 @@ class Torture:
                 raise Failed(f"nothing was confirmed for {RECOVERY_SECONDS_MAX} s: {self.service.get('/health/ready')}")
 
     def _drain(self) -> None:
+        self.compactor.stop()
         for producer in self.producers:
             producer.stop()
         deadline = time.monotonic() + DRAIN_SECONDS_MAX
@@ -149,7 +154,7 @@ class Torture:
         """Sleep, print progress, and notice clients that failed."""
         until = time.monotonic() + seconds
         while True:
-            for client in [*self.producers, *self.consumers]:
+            for client in [*self.producers, *self.consumers, self.compactor]:
                 if client.failure is not None:
                     raise Failed(f"client {client.name}: {client.failure!r}")
             if time.monotonic() - self._printed > PROGRESS_SECONDS:
@@ -164,7 +169,7 @@ class Torture:
 def torture(seed: int, form: Form, *, standby: bool = False, audited: bool = False) -> int:
     """Run on a service of its own; 0 if every promise was kept. `audited`: and if the pipeline proves so."""
     with contextlib.ExitStack() as stack:
-        service = stack.enter_context(Service())
+        service = stack.enter_context(Service(environment={"SURETY_SEGMENT_ROWS_MAX": str(SEGMENT_ROWS)}))
         ports = [service.stomp_port]
         if standby:
             ports.append(stack.enter_context(service.standby()).stomp_port)
@@ -175,7 +180,9 @@ def torture(seed: int, form: Form, *, standby: bool = False, audited: bool = Fal
                 verdict += delivery_audit.audit(service, run.book.confirmed)
         except Failed as error:
             verdict = [f"failed: {error}", *run.book.verdict()]
-        print(run.book.progress(), f"longest interruption {run.slowest:.1f} s", f"repeated under their names {run.naming.repeated}", flush=True)
+        segments, rows = run.compactor.compacted
+        print(run.book.progress(), f"longest interruption {run.slowest:.1f} s", f"repeated under their names {run.naming.repeated}", end="  ")
+        print(f"segments compacted {segments}, messages moved out of them {rows}", flush=True)
         if verdict:
             print(f"FAILED\n{run.evidence(verdict)}\n{service.evidence()}", flush=True)
             return 1

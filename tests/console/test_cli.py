@@ -232,7 +232,7 @@ def test_ctrl_c_leaves_an_operation_running_and_says_how_to_go_on(messages, monk
     def stop(progress, operation):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("console.cli.program.Progress.tell", stop)
+    monkeypatch.setattr("console.cli.following.Progress.tell", stop)
     ran = mq("copy", "msg", "queue/orders", "--to", "queue/orders", "--force")
     assert (ran.code, ran.said) == (exits.STOPPED, "It goes on: `query operation 7` tells how far it is, `cancel operation 7` ends it.\n")
 
