@@ -62,6 +62,10 @@ class MessageFilter:
     age_min_ms: int | None = None
     """At least so long where it is now; a dead message died so long ago."""
     age_max_ms: int | None = None
+    accepted_from: int | None = None
+    """Instant in ms: it came to where it is now then, or later."""
+    accepted_to: int | None = None
+    """The same: before then."""
     attempts_min: int | None = None
     """Deliveries that failed, or 1 if it may have left; of a dead message at least those it died of."""
     attempts_max: int | None = None
@@ -80,7 +84,8 @@ class MessageFilter:
     @property
     def is_of_sections(self) -> bool:
         """What it says of a message follows from its header section and from what the broker added to it: the same of all that have the same."""
-        if self.age_min_ms is not None or self.age_max_ms is not None or self.attempts_min is not None or self.attempts_max is not None:
+        ranges = (self.age_min_ms, self.age_max_ms, self.accepted_from, self.accepted_to, self.attempts_min, self.attempts_max)
+        if any(bound is not None for bound in ranges):
             return False
         if self.message_id or self.text or self.json_path is not None:
             return False
@@ -96,10 +101,14 @@ class MessageFilter:
         return 2 + (50 if self.selector else 0) + (octets >> 12 if self.text else 0) + (octets >> 6 if self.json_path else 0)
 
     def matches(self, message: Message, property_of: Callable[[str], Value], now: int, content: Content = as_it_came) -> bool:
-        """`property_of`: as selectors ask (properties.Properties); `now`: instant in ms. A body that is not in memory is asked for by `needs_body`
-        before: here it is one that cannot be looked into."""
+        """`property_of`: as selectors ask (properties.Properties); `now`: instant in ms from which ages count. A body that is not in memory is asked
+        for by `needs_body` before: here it is one that cannot be looked into."""
         age = now - message.accepted_at
         if (self.age_min_ms is not None and age < self.age_min_ms) or (self.age_max_ms is not None and age > self.age_max_ms):
+            return False
+        if (self.accepted_from is not None and message.accepted_at < self.accepted_from) or (
+            self.accepted_to is not None and message.accepted_at >= self.accepted_to
+        ):
             return False
         if not self._is_named(message, property_of):
             return False
@@ -191,7 +200,8 @@ def _is_storable(text: str) -> bool:
 
 
 def _check_ranges(given: Mapping[str, Any]) -> None:
-    for name, most in (("age_min_ms", INSTANT_MAX), ("age_max_ms", INSTANT_MAX), ("attempts_min", ATTEMPTS_MAX), ("attempts_max", ATTEMPTS_MAX)):
+    bounds = dict.fromkeys(("age_min_ms", "age_max_ms", "accepted_from", "accepted_to"), INSTANT_MAX)
+    for name, most in (*bounds.items(), ("attempts_min", ATTEMPTS_MAX), ("attempts_max", ATTEMPTS_MAX)):
         value = given.get(name)
         if value is not None and (type(value) is not int or not 0 <= value <= most):
             raise InvalidFilter(name, f"must be a whole number of 0 to {most}")
@@ -199,6 +209,9 @@ def _check_ranges(given: Mapping[str, Any]) -> None:
         low, high = given.get(least), given.get(most_name)
         if low is not None and high is not None and low > high:
             raise InvalidFilter(least, f"is greater than {most_name}: nothing is between them")
+    first, end = given.get("accepted_from"), given.get("accepted_to")
+    if first is not None and end is not None and first >= end:
+        raise InvalidFilter("accepted_from", "is not before accepted_to: nothing is between them")
 
 
 def _path(text: str, value: Any) -> Path | None:

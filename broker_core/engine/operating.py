@@ -207,7 +207,7 @@ def _wanted(shard: Shard, operation: Operation, messages: list[Message]) -> list
         if verdict is None:
             if len(verdicts) >= VERDICTS_MAX:
                 verdicts.clear()
-            verdict = verdicts[key] = operation.wanted.matches(message, Properties(shard, message).__getitem__, shard.now)
+            verdict = verdicts[key] = operation.wanted.matches(message, Properties(shard, message).__getitem__, operation.started_at)
         if verdict:
             found.append(message)
     return found
@@ -286,7 +286,8 @@ class Knowing:
 def _is_wanted(shard: Shard, operation: Operation, cursor: Cursor, message: Message, knowing: Knowing) -> bool:
     if may_come_again(cursor, message.position):
         message.redelivered = True
-    return operation.wanted.matches(message, Properties(knowing, message).__getitem__, shard.now)
+    # Ages count from the beginning, or more would be meant the longer it takes.
+    return operation.wanted.matches(message, Properties(knowing, message).__getitem__, operation.started_at)
 
 
 def _is_free(shard: Shard, cursor: Cursor, message: Message) -> bool:

@@ -61,6 +61,10 @@ def sift(wanted: MessageFilter, now: int) -> Sieve:
         conditions.append(f"accepted_at <= {made.constant(now - wanted.age_min_ms, 'int8')}")
     if wanted.age_max_ms is not None:
         conditions.append(f"accepted_at >= {made.constant(now - wanted.age_max_ms, 'int8')}")
+    if wanted.accepted_from is not None:
+        conditions.append(f"accepted_at >= {made.constant(wanted.accepted_from, 'int8')}")
+    if wanted.accepted_to is not None:
+        conditions.append(f"accepted_at < {made.constant(wanted.accepted_to, 'int8')}")
     for name, value in ((REASON, wanted.reason), (ORIGIN, wanted.origin)):
         if value:  # as dead.py writes it
             texts = [json.dumps(text, ensure_ascii=False) for text in (name, value)]

@@ -14,12 +14,14 @@ from rest_framework.response import Response
 from broker_core.viewing import REASONS_KNOWN, TEXT_CHARACTERS_MAX, MessageFilter, read_filter
 from broker_core.viewing.page import Key, Seen, key_text
 from broker_core.viewing.rendering import OCTETS, PLAIN, content_of
+from console.selectors.operations import INSTANTS
 from console.services import browsing, sending
 from console.services.audit import record
 
 from . import message_bodies, message_shapes
 from .destinations import OfDestination
 from .documented import LIMIT, says
+from .fields import milliseconds
 from .message_lines import read_lines
 from .message_shapes import page_of_messages, whole_message
 from .parsing import Lines
@@ -50,6 +52,8 @@ FILTERS = (
     _text("json_value", "What stands there, as JSON; what is no JSON is a text."),
     _whole("age_min_ms", "At least so long here."),
     _whole("age_max_ms", "At most so long."),
+    _text("accepted_from", "Placed here then or later: an instant such as 2026-11-22T10:00:00Z.", format="date-time"),
+    _text("accepted_to", "Before this instant.", format="date-time"),
     _whole("attempts_min", "Deliveries that failed; of a dead message those that it died of."),
     _whole("attempts_max", "At most so many."),
     _text("reason", "Why it died.", enum=list(REASONS_KNOWN)),
@@ -95,6 +99,9 @@ class OfMessages(OfDestination):
                 continue
             if parameter.name == "json_value":
                 given[parameter.name] = _json(text)
+            elif parameter.name in INSTANTS:
+                at = self.instant(parameter.name)
+                given[parameter.name] = None if at is None else milliseconds(at)
             else:
                 given[parameter.name] = text if parameter.type["type"] == "string" else self.whole(parameter.name, 0, 0, MILLISECONDS_MAX)  # type: ignore[index]
         return read_filter(given)

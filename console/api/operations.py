@@ -11,13 +11,13 @@ from rest_framework.response import Response
 
 from broker_core.control import DEPTH_MAX, OPERATION_VERBS, SELECTED_MAX
 from console.selectors import operations
-from console.selectors.operations import STATES, Operation
+from console.selectors.operations import INSTANTS, STATES, Operation
 from console.services import operations as service
 
 from . import shapes
 from .destinations import OfDestination
 from .documented import DRY_RUN, says
-from .fields import Address, Body, Choice, Text, Whole
+from .fields import Address, Body, Choice, Text, Whole, milliseconds
 from .problems import Problem
 from .view import View, idempotent, one, page, told
 
@@ -34,6 +34,8 @@ class FilterBody(Body):
     json_value = serializers.JSONField(required=False)
     age_min_ms = Whole(required=False)
     age_max_ms = Whole(required=False)
+    accepted_from = serializers.DateTimeField(required=False)
+    accepted_to = serializers.DateTimeField(required=False, help_text="Before this instant.")
     attempts_min = Whole(required=False)
     attempts_max = Whole(required=False)
     reason = Text(required=False)
@@ -58,7 +60,7 @@ class OperationBody(Body):
         if "messages" in attrs:
             attrs["messages"] = [[int(part) for part in key.split("-")] for key in attrs["messages"]]
         if "filter" in attrs:
-            attrs["filter"] = dict(attrs["filter"])
+            attrs["filter"] = {name: milliseconds(value) if name in INSTANTS else value for name, value in attrs["filter"].items()}
         if ("destination" in attrs) != (attrs["verb"] in ("copy", "move")):
             raise ValidationError({"destination": ["copy and move need it, the others have none."]})
         return attrs
@@ -70,7 +72,7 @@ class Shown(shapes.Shape):
     number = shapes.Integer(help_text="That of the request that asked for it.")
     verb = serializers.ChoiceField(OPERATION_VERBS)
     address = shapes.String()
-    arguments = serializers.DictField()
+    arguments = serializers.DictField(source="as_asked")
     requested_by = shapes.String()
     dry_run = shapes.Boolean(help_text="It only counts.")
     state = serializers.ChoiceField(STATES)

@@ -3,6 +3,7 @@ picked ones it is plain, and what a search finds is counted by a dry run, whose 
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlencode
@@ -24,7 +25,7 @@ from console.services import operations as service
 from .actor import actor_of
 from .destination_tabs import tabs
 from .finding import destination_of
-from .message_search import Search, WrongKey, key_of, search_of
+from .message_search import Search, WrongKey, key_of, search_of, standing
 from .operations import row_of
 from .telling import tell
 
@@ -120,7 +121,7 @@ def _done(request: HttpRequest, it: Destination, search: Search, verb: str, pick
         return _begun(request, it, _agreed(request, it, verb, {**counted.arguments, "limit": counted.done}, counted))
     arguments: dict[str, Any] = {"verb": verb}
     if search.conditions and not picked:
-        arguments["filter"] = search.conditions
+        arguments["filter"] = standing(search.conditions, int(time.time() * 1000))
     if search.subscription is not None:
         arguments["subscription"] = search.subscription
     if VERBS[verb].aimed:

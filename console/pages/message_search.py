@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import time
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
@@ -18,7 +17,7 @@ from .asked import Asked, asked
 
 OLDEST, NEWEST = ORDERS = ("oldest", "newest")
 TEXTS = ("selector", "text", "json_path", "json_value", "reason", "origin", "message_id", "group")
-AGES, COUNTS, INSTANTS = ("age_min", "age_max"), ("attempts_min", "attempts_max"), ("since", "until")
+AGES, COUNTS, INSTANTS = ("age_min", "age_max"), ("attempts_min", "attempts_max"), ("accepted_from", "accepted_to")
 CONDITIONS = (*TEXTS, *AGES, *COUNTS, *INSTANTS)
 UNITS_MS = {"s": 1000, "min": 60_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
 _AGE = re.compile(r"([0-9]{1,9}) ?(s|min|m|h|d)?")
@@ -96,14 +95,24 @@ def _conditions(given: Asked, problems: dict[str, str]) -> dict[str, Any]:
                 conditions[name] = int(given[name])
             else:
                 problems[name] = "A number of deliveries is a whole number."
-    for name, age_name in zip(INSTANTS, ("age_max", "age_min"), strict=True):
+    for name in INSTANTS:
         if given[name]:
             at = instant_of(given[name])
             if at is None:
                 problems[name] = "An instant is like 2026-11-22T08:30 (UTC)."
             else:
-                conditions.setdefault(f"{age_name}_ms", max(int((time.time() - at.timestamp()) * 1000), 0))
+                conditions[name] = max(int(at.timestamp() * 1000), 0)
     return conditions
+
+
+def standing(conditions: dict[str, Any], now: int) -> dict[str, Any]:
+    """The same, with the instants that ages mean now (in ms): what was counted stays what is meant, whenever it is done."""
+    told = dict(conditions)
+    for age, name, nearer, beyond in (("age_max_ms", "accepted_from", max, 0), ("age_min_ms", "accepted_to", min, 1)):
+        if age in told:
+            at = max(now - told.pop(age) + beyond, 0)
+            told[name] = nearer(at, told.get(name, at))
+    return told
 
 
 def milliseconds_of(text: str) -> int | None:

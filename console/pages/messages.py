@@ -29,7 +29,7 @@ from .destination_tabs import tabs
 from .finding import destination_of
 from .instants import instant
 from .properties_text import typed
-from .message_search import NEWEST, OLDEST, Search, WrongKey, key_of, search_of
+from .message_search import INSTANTS, NEWEST, OLDEST, Search, WrongKey, key_of, search_of
 
 ROWS, EXPORTED_MAX = 50, 100_000
 TONES = {"available": "good", "delivered": "info", "delayed": "warn", "reserved": "warn", "aside": "", "expired": "bad"}
@@ -109,6 +109,7 @@ def _all(search: Search, page: Page) -> int | None:
 def _export(it: Destination, search: Search) -> str:
     """The address of a file with all that the search finds."""
     asked_for: dict[str, Any] = {**search.conditions, "limit": EXPORTED_MAX}
+    asked_for |= {name: search.asked[name] for name in INSTANTS if search.asked[name]}
     if "json_value" in asked_for:
         asked_for["json_value"] = json.dumps(asked_for["json_value"])
     if search.subscription is not None:

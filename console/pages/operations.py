@@ -56,9 +56,9 @@ def listing(request: HttpRequest) -> HttpResponse:
 @require_safe
 def one(request: HttpRequest, number: str) -> HttpResponse:
     actor, it = actor_of(request), _found(request, number)
-    conditions = it.arguments.get("filter") or {}
     where = destinations.by_address(it.address, sight(actor))
-    context = {"row": row_of(it, may(actor, service.RIGHTS[it.verb], it.address)), "conditions": conditions, "items": item_results(actor, it), "where": where}
+    row = row_of(it, may(actor, service.RIGHTS[it.verb], it.address))
+    context = {"row": row, "conditions": it.conditions, "items": item_results(actor, it), "where": where}
     return render(request, "console/operation.html", context)
 
 

@@ -3,7 +3,7 @@
 import json
 from collections.abc import Collection
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any
 
 from console.permissions import EVERYTHING, Sight
@@ -12,6 +12,9 @@ from .rows import rows
 
 PAGE_ROWS = 100
 STATES = ("waiting", "running", "done", "cancelled", "failed")
+INSTANTS = ("accepted_from", "accepted_to")
+"""Conditions that the node has in ms."""
+YEAR_9999_MS = 253_402_300_799_000
 
 _OPERATIONS = """
     SELECT operation AS number, verb, address, arguments::text AS arguments, requested_by, state, looked_at, done, skipped, failed, total, error,
@@ -42,6 +45,16 @@ class Operation:
         return self.arguments.get("destination")
 
     @property
+    def conditions(self) -> dict[str, Any]:
+        """Which messages it is about, with instants as people write them."""
+        given = self.arguments.get("filter") or {}
+        return {name: _written(value) if name in INSTANTS else value for name, value in given.items()}
+
+    @property
+    def as_asked(self) -> dict[str, Any]:
+        return self.arguments | ({"filter": self.conditions} if "filter" in self.arguments else {})
+
+    @property
     def dry_run(self) -> bool:
         return bool(self.arguments.get("dry_run"))
 
@@ -67,6 +80,10 @@ def by_numbers(numbers: Collection[int]) -> list[Operation]:
 def by_number(number: int, within: Sight = EVERYTHING) -> Operation | None:
     found = rows(f"{_OPERATIONS} AND operation = %(number)s", {"number": number})
     return _made(found[0]) if found and within.shows(found[0]["address"]) else None
+
+
+def _written(milliseconds: int) -> str:
+    return datetime.fromtimestamp(min(milliseconds, YEAR_9999_MS) / 1000, UTC).isoformat()
 
 
 def progress() -> list[tuple[Any, ...]]:

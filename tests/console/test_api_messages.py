@@ -63,6 +63,7 @@ def test_without_a_node_nothing_is_known(database, operator):
         ("?subscription=a", "subscription must be"),
         ("?json_path=a", "together"),
         ("?age_min_ms=-1", "age_min_ms must be"),
+        ("?accepted_to=noon", "accepted_to must be an instant"),
         ("?reason=BORED", "Reason:"),
         ("?colour=red", "There is no parameter"),
     ],
@@ -168,6 +169,8 @@ def test_messages_are_found_by_what_is_in_them(node, operator):
         ("group=g", ["4-1"]),
         ("age_max_ms=100000", ["4-0", "4-1", "14-0"]),
         ("age_min_ms=100000", []),
+        ("accepted_from=2020-01-01T00:00:00Z&age_max_ms=100000", ["4-0", "4-1", "14-0"]),
+        ("accepted_to=2020-01-01T00:00:00Z", []),
         ("attempts_min=1", []),
     ):
         page = listed(operator, number, f"?{query}")

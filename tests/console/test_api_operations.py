@@ -51,12 +51,14 @@ def test_what_cannot_be_is_a_problem_that_names_it(database, operator, body, nam
 
 def test_an_operation_is_begun_and_found_again(node, database, operator):
     number = number_of(operator, "queue/orders")
-    body = {"verb": "move", "destination": "queue/other", "messages": ["4-1", "4-3"], "limit": 7, "filter": {"age_min_ms": 0}}
+    conditions = {"age_min_ms": 0, "accepted_from": "2020-01-01T00:00:00Z"}
+    body = {"verb": "move", "destination": "queue/other", "messages": ["4-1", "4-3"], "limit": 7, "filter": conditions}
     response = call(operator, "POST", f"destinations/{number}/operations", body)
     assert response.status_code == 201, response.document
     shown = response.document
     assert (shown["verb"], shown["address"], shown["total"], shown["requested_by"]) == ("move", "queue/orders", 2, "olga")
     assert shown["arguments"]["messages"] == [[4, 1], [4, 3]]
+    assert shown["arguments"]["filter"] == {"age_min_ms": 0, "accepted_from": "2020-01-01T00:00:00+00:00"}
     assert response["Location"] == f"/api/v1/operations/{shown['number']}"
     assert call(operator, "GET", f"operations/{shown['number']}").document == shown
     assert [each["number"] for each in call(operator, "GET", "operations?open=true").document["items"]] == [shown["number"]]

@@ -2,6 +2,7 @@
 
 import re
 import time
+from datetime import UTC, datetime
 from html import unescape
 
 import pytest
@@ -10,6 +11,7 @@ from django.test import override_settings
 from broker_core.engine import commands as c
 from broker_core.engine.outcome import Outcome
 from broker_core.viewing import page as pages
+from console.pages.message_search import standing
 from console.selectors import operations
 from tests.console import facts
 from tests.console.api import granted, person
@@ -72,7 +74,7 @@ def test_who_may_not_look_is_refused_and_offered_nothing(database, viewer):
     [
         ("?selector=colour%20%3D", "olumn 9"),
         ("?age_min=soon", "An age is like"),
-        ("?since=then", "An instant is like"),
+        ("?accepted_from=then", "An instant is like"),
         ("?attempts_min=-1", "a whole number"),
         ("?json_path=a..b&json_value=1", "json_path"),
         ("?origin=nowhere", "queue/NAME"),
@@ -105,7 +107,9 @@ def test_a_search_tells_how_far_it_looked(node, operator):
     assert keys(operator.get(path(node, "?selector=colour%3D'red'"))) == ["4-0", "4-1"]
     assert keys(operator.get(path(node, "?text=blue+one"))) == ["4-2"]
     assert keys(operator.get(path(node, "?age_min=1+h"))) == []
-    assert keys(operator.get(path(node, "?since=2020-01-01T00:00"))) == ["4-0", "4-1", "4-2"]
+    assert keys(operator.get(path(node, "?accepted_from=2020-01-01T00:00"))) == ["4-0", "4-1", "4-2"]
+    assert keys(operator.get(path(node, "?accepted_from=2099-01-01T00:00&age_max=1+h"))) == [], "all that is given must be true"
+    assert "nothing is between them" in text_of(operator.get(path(node, "?accepted_from=2020-01-01T00:00&accepted_to=2019-01-01T00:00")), 400)
 
 
 def test_states_say_who_has_a_message(node, operator):
@@ -194,6 +198,28 @@ def test_all_that_a_search_finds_is_counted_and_then_no_more_than_that_is_done(n
     shown = operator.post(counted["Location"], {"verb": "delete", "typed": "queue/orders"}, follow=True)
     assert node.depth() == 2, "what came later was not agreed to"
     assert "done" in text_of(shown)
+
+
+@pytest.mark.parametrize("condition", ["age_min", "accepted_to"])
+def test_what_was_counted_is_what_is_meant_however_late_the_button_is_pressed(node, operator, condition):
+    node.send(b"a")
+    typed = "0 s" if condition == "age_min" else f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%S.%f}"
+    counted = operator.post(path(node, "/act"), {}, query_params={condition: typed, "verb": "delete"})["Location"]
+    assert "Delete 1 message" in text_of(operator.get(counted))
+    node.does(c.Attach(1, 7, "queue/orders", credit=1, replenish=False), c.Settle(1, 7, [1]), c.Detach(1, 7))
+    node.passes(600_000)
+    node.send(b"later")
+    node.passes(600_000)
+    operator.post(counted, {"verb": "delete", "typed": "queue/orders"})
+    assert node.depth() == 1, "it came when the search was over"
+
+
+def test_an_age_means_an_instant_once_it_was_counted():
+    assert standing({"age_min_ms": 300, "text": "a"}, 1000) == {"accepted_to": 701, "text": "a"}
+    assert standing({"age_max_ms": 300}, 1000) == {"accepted_from": 700}
+    assert standing({"age_max_ms": 300, "accepted_from": 900}, 1000) == {"accepted_from": 900}
+    assert standing({"age_min_ms": 300, "accepted_to": 900}, 1000) == {"accepted_to": 701}
+    assert standing({"age_max_ms": (1 << 53) - 1}, 1000) == {"accepted_from": 0}
 
 
 def test_nobody_does_what_somebody_else_counted(node, operator, viewer):
@@ -311,7 +337,8 @@ def test_what_was_exported_can_be_brought_in(node, operator):
     from django.core.files.uploadedfile import SimpleUploadedFile
 
     node.send(b"a", b"b", colour="red")
-    link = re.search(r'href="(/api/v1/[^"]+export[^"]*)"', operator.get(path(node, "?selector=colour%3D'red'")).content.decode())[1]
+    page = operator.get(path(node, "?selector=colour%3D'red'&accepted_from=2020-01-01T00:00")).content.decode()
+    link = re.search(r'href="(/api/v1/[^"]+export[^"]*)"', page)[1]
     lines = b"".join(operator.get(unescape(link)).streaming_content)
     assert operator.post(path(node, "/import"), {"lines": SimpleUploadedFile("a.ndjson", lines)})["Location"] == path(node)
     awaited(node, 4)

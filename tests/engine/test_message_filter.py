@@ -56,8 +56,8 @@ def why_not(**arguments: Any) -> tuple[str, str]:
 def test_a_misspelt_condition_is_refused_with_those_that_there_are() -> None:
     assert why_not(seletor="a = 1") == (
         "seletor",
-        "there is no such condition; the conditions are age_max_ms, age_min_ms, attempts_max, attempts_min, group, json_path, json_value, message_id, "
-        "origin, reason, selector, text",
+        "there is no such condition; the conditions are accepted_from, accepted_to, age_max_ms, age_min_ms, attempts_max, attempts_min, group, json_path, "
+        "json_value, message_id, origin, reason, selector, text",
     )
 
 
@@ -77,6 +77,9 @@ def test_a_selector_says_where_it_is_wrong() -> None:
         ({"age_min_ms": -1}, "age_min_ms"),
         ({"age_min_ms": True}, "age_min_ms"),
         ({"age_min_ms": 10, "age_max_ms": 9}, "age_min_ms"),
+        ({"accepted_from": "2026-11-22T10:00:00Z"}, "accepted_from"),
+        ({"accepted_to": -1}, "accepted_to"),
+        ({"accepted_from": 5, "accepted_to": 5}, "accepted_from"),
         ({"attempts_max": 1.5}, "attempts_max"),
         ({"attempts_min": 4, "attempts_max": 3}, "attempts_min"),
         ({"reason": "BORED"}, "reason"),
@@ -167,6 +170,13 @@ def test_age_is_counted_from_where_it_is_now() -> None:
     assert not found(message(age=1001), age_max_ms=1000)
 
 
+def test_an_instant_is_that_of_acceptance_whenever_one_looks() -> None:
+    it = message(age=50)
+    assert found(it, accepted_from=NOW - 50, accepted_to=NOW - 49)
+    assert not found(it, accepted_from=NOW - 49)
+    assert not found(it, accepted_to=NOW - 50)
+
+
 def test_attempts_are_those_that_failed_or_one_if_it_may_have_left() -> None:
     assert found(message(failures=3), attempts_min=3, attempts_max=3)
     assert found(message(flagged=True), attempts_min=1)
@@ -220,6 +230,7 @@ def test_effort_grows_with_what_is_looked_into() -> None:
         ({"selector": "JMSTimestamp > 5"}, False),
         ({"selector": "JMSMessageID = 'ID:1'"}, False),
         ({"selector": "colour = 'blue'", "age_min_ms": 5}, False),
+        ({"accepted_to": 5}, False),
         ({"attempts_min": 1}, False),
         ({"message_id": "ID:1"}, False),
         ({"text": "blue"}, False),

@@ -142,6 +142,22 @@ def test_only_what_the_filter_lets_through_is_moved(bench: Bench) -> None:
     assert bench.attach(2) == ["1", "2", "4", "5", "7"]
 
 
+@pytest.mark.parametrize(("condition", "moved"), [({"age_min_ms": 2_000}, 2), ({"age_max_ms": 1_500}, 2)])
+def test_ages_count_from_the_beginning_however_long_it_takes(condition: dict[str, int], moved: int) -> None:
+    bench = Bench(operation_rows=1, operation_effort=31, slow=True)
+    bench.control("create", OTHER)
+    bench.send("a", "b")
+    bench.passes(1_000)
+    bench.send("c", "d")
+    bench.passes(1_000)
+    number = bench.control("operate", QUEUE, verb="move", destination=OTHER, filter=condition)["operation"]
+    for _ in range(20):
+        bench.passes(1_000)
+        bench.read()
+        bench.flush()
+    assert counts(row(bench, number)) == ("done", 4, moved, 0, 0)
+
+
 def test_a_text_is_looked_for_in_bodies(bench: Bench) -> None:
     bench.send("apple", "pear", "pineapple", size=20)
     assert operate(bench, "delete", filter={"text": "apple"}).done == 2

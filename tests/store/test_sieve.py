@@ -132,7 +132,8 @@ async def test_what_operators_look_for_is_never_sifted_out(rig: PostgresRig) -> 
 LOOKED_FOR: list[dict[str, Any]] = [
     {"text": "red"}, {"text": "a:b"}, {"text": "50%"}, {"text": "größe"}, {"text": "original-destination"}, {"json_path": "a.red", "json_value": 1},
     {"json_path": "a[0]", "json_value": 1}, {"json_path": "b", "json_value": "größe"}, {"json_path": "b", "json_value": "a/b"},
-    {"age_min_ms": 100}, {"age_max_ms": 100}, {"reason": "EXPIRED"}, {"origin": "queue/a"},
+    {"age_min_ms": 100}, {"age_max_ms": 100}, {"accepted_from": 1_700_000_000_100}, {"accepted_to": 1_700_000_000_200},
+    {"reason": "EXPIRED"}, {"origin": "queue/a"},
     {"message_id": "ID:test-7"}, {"message_id": "red"}, {"group": "red"}, {"attempts_min": 1}, {"attempts_max": 0},
     {"text": "red", "selector": "a IS NOT NULL", "age_min_ms": 10},
 ]  # fmt: skip
