@@ -8,7 +8,9 @@ import pytest
 
 from broker_core.client import Queue
 from tests.acceptance.python_client import factory, fill
+from tests.browser.doing import SOON_SECONDS
 from tests.browser.test_every_page import offered
+from tests.support.service import await_true
 
 LATER = 1013
 
@@ -132,3 +134,58 @@ def test_every_page_can_be_used_without_it(page_as, orders):
     page.click('.page-head a:text-is("Pause")')
     page.click("dialog[open] button.primary")
     page.wait_for_selector(".toast:has-text('paused')")
+
+
+def test_a_part_that_cannot_be_fetched_is_stale_whatever_else_is_told(page_as):
+    watched = page_as()
+    watched.page.clock.install()
+    page = watched.open("/consumers")
+    is_live(page)
+    page.route("**/consumers", lambda route: route.fulfill(status=503, body="no node answers"))
+    page.clock.fast_forward(5_000)
+    page.wait_for_selector("#live-state[data-state=bad]:text-is('stale')")
+    page.wait_for_timeout(1_500)  # in which it is told of the other cells of the page
+    assert page.inner_text("#live-state") == "stale"
+    page.unroute("**/consumers")
+    page.clock.fast_forward(5_000)
+    is_live(page)
+    assert all("503" in wrong for wrong in watched.wrong), watched.wrong
+    watched.wrong.clear()
+
+
+def test_a_list_that_somebody_uses_stays_as_it_is_and_says_so(page_as, orders):
+    orders("browser.used", "a")
+    page = page_as().open("/destinations?q=browser.used")
+    is_live(page)
+    page.focus("tbody th a")
+    page.keyboard.press("Shift+Tab")
+    page.keyboard.press("Tab")  # by keys, so that the focus is seen
+    orders("browser.used.too", "a")
+    page.wait_for_selector("#live-state[data-state=warn]:text-is('on hold')")
+    assert not page.is_visible("text=queue/browser.used.too")
+    page.evaluate("document.activeElement.blur()")
+    page.wait_for_selector("text=queue/browser.used.too")
+    is_live(page)
+
+
+@pytest.mark.slow
+def test_what_could_not_be_shown_becomes_the_page_once_it_can(page_as):
+    watched = page_as()
+    watched.page.clock.install()
+    page = watched.open("/consumers/999999")
+    assert page.inner_text("h1") == "Not there"
+    there = page.request.get(watched.base + "/consumers").text()
+    page.route("**/consumers/999999", lambda route: route.fulfill(status=200, content_type="text/html", body=there))
+    page.clock.fast_forward(5_000)
+    page.wait_for_selector("h1:text-is('Consumers')")
+    assert all("console error" in wrong for wrong in watched.wrong), watched.wrong
+    watched.wrong.clear()
+
+
+def test_what_nothing_keeps_up_to_date_does_not_say_that_it_is_live(page_as):
+    watched = page_as()
+    wire = Wire(watched.page)
+    page = watched.open("/accounts")
+    await_true(lambda: page.wait_for_timeout(100) or wire.told, SOON_SECONDS, "it was told nothing")
+    page.wait_for_timeout(600)  # in which it says how it is
+    assert page.inner_text("#live-state") == "shown once"

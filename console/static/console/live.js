@@ -6,19 +6,18 @@ const POLL_MS = 5000;
 const PACE_MS = [0, 1000, 2000, 3000, 5000];
 const AGAIN_MS = [500, 1000, 2000, 5000, 10000];
 const LOGGED_OUT = 4401;
-const UNKNOWN = "unknown";
+const UNKNOWN = "unknown", UNSHOWN = "unshown";
 
 export function live() {
   const shown = document.getElementById("live-state");
   if (!shown) return;
-  let socket = null, feed = null, version = null, tries = 0, heard = 0, begun = 0, failed = false;
-  const shapes = new Map(), fetched = new Map(), hurried = new Map(), due = new Set();
+  let socket = null, feed = null, version = null, tries = 0, heard = 0, begun = 0;
+  const shapes = new Map(), fetched = new Map(), hurried = new Map(), due = new Set(), failed = new Set();
 
   function say(state, words) {
     if (shown.dataset.state === state && shown.textContent === words) return;
     shown.dataset.state = state;
     shown.textContent = words;
-    document.documentElement.classList.toggle("is-stale", state === "bad");
   }
 
   function elements() { return document.querySelectorAll("[data-live], [data-live-state], [data-live-value], [data-shape]"); }
@@ -44,7 +43,6 @@ export function live() {
       if (socket !== own) return;
       tries = 0;
       heard = performance.now();
-      failed = false;
       told(JSON.parse(event.data));
     });
     own.addEventListener("close", (event) => {
@@ -132,20 +130,41 @@ export function live() {
     const parts = [...document.querySelectorAll("[data-refresh]")];
     const fresh = isFresh();
     hurry_all();
+    let held = false;
     for (const part of parts) {
-      const told = fresh && part.dataset.shape;
+      const told = fresh && part.dataset.shape && !failed.has(part.id);
       const every = told ? Number(part.dataset.every ?? Infinity) * 1000 : POLL_MS;
       if (!fetched.has(part.id)) fetched.set(part.id, now);
-      if (now - fetched.get(part.id) >= every) refresh(part);
+      if (now - fetched.get(part.id) >= every && !refresh(part)) held = true;
+      if (due.has(part.id) && isUsed(part)) held = true;
     }
-    if (fresh) say("good", "live");
-    else if (heard === 0 && now < STALE_MS && !failed) say("", "connecting");
-    else if (failed || (!parts.length && heard > 0)) say("bad", "stale");
+    const stale = parts.some((part) => failed.has(part.id)) || (!parts.length && heard > 0 && !fresh);
+    if (stale) say("bad", "stale");
+    else if (!document.querySelector("main :is([data-live], [data-live-state], [data-refresh])")) say("", "shown once");
+    else if (held) say("warn", "on hold");
+    else if (fresh) say("good", "live");
+    else if (heard === 0 && now < STALE_MS) say("", "connecting");
     else say("warn", parts.length ? "every 5 s" : "shown once");
   }
 
-  for (const name of ["htmx:sendError", "htmx:responseError", "htmx:timeout"]) document.body.addEventListener(name, () => { failed = true; });
-  document.body.addEventListener("htmx:afterSwap", () => { failed = false; version = null; watch(); });
+  // What is told says nothing of a part that could not be fetched: it is old until it was. Where the part says that something cannot be shown, it is true.
+  function fell_behind(event) {
+    const part = event.target;
+    const holds = part.id === UNSHOWN && event.type === "htmx:responseError";
+    if (part.dataset.refresh !== undefined && !holds) failed.add(part.id);
+  }
+
+  // An answer without the part is another page (what was not to be had is, somebody has logged out): that one is shown, and not this one with a hole.
+  function replaced(event) {
+    const part = event.target, { shouldSwap, serverResponse } = event.detail;
+    if (part.dataset.refresh === undefined || !shouldSwap || serverResponse.includes(`id="${part.id}"`)) return;
+    event.detail.shouldSwap = false;
+    location.reload();
+  }
+
+  for (const name of ["htmx:sendError", "htmx:responseError", "htmx:timeout"]) document.body.addEventListener(name, fell_behind);
+  document.body.addEventListener("htmx:beforeSwap", replaced);
+  document.body.addEventListener("htmx:afterSwap", (event) => { failed.delete(event.detail.target.id); version = null; watch(); });
   document.addEventListener("visibilitychange", () => { if (!document.hidden) { connect(); fetched.clear(); tick(); } });
   setInterval(tick, 500);
   connect();
