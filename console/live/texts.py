@@ -22,6 +22,7 @@ def of_destination(it: Destination, at: Rate | None) -> dict[str, str | None]:
         "depth": count(it.depth),
         "scheduled": f"+{count(it.scheduled)}" if it.scheduled else "",
         "unsettled": count(it.unsettled),
+        "unsettled_oldest": "none" if it.unsettled == 0 else milliseconds(it.oldest_unsettled_ms),
         "consumers": count(it.consumers),
         "in": rate(at.accepted if at else None),
         "out": rate(at.settled if at else None),
@@ -36,13 +37,16 @@ def of_destination(it: Destination, at: Rate | None) -> dict[str, str | None]:
     return plain(told)
 
 
-def of_overview(sums: dict[str, Any] | None, status: NodeStatus, at: Rate | None) -> dict[str, str | None]:
+def of_overview(sums: dict[str, Any] | None, status: NodeStatus, at: Rate | None, in_doubt: int) -> dict[str, str | None]:
+    """`in_doubt`: prepared branches, which the database knows without a node."""
     sums = sums or {}
     told = {
         "destinations": count(sums.get("destinations")),
         "depth": count(sums.get("depth")),
         "size": octets(sums.get("octets")),
         "unsettled": count(sums.get("unsettled")),
+        "unsettled_oldest": "none" if sums.get("unsettled") == 0 else milliseconds(sums.get("oldest_unsettled_ms")),
+        "in_doubt": count(in_doubt),
         "scheduled": count(sums.get("scheduled")),
         "oldest": "none" if sums.get("depth") == 0 else milliseconds(sums.get("oldest_ms")),
         "consumers": count(sums.get("consumers")),

@@ -10,7 +10,7 @@ from django.apps import apps
 
 from console.permissions import LOOK, METRICS
 from console.rates import Rate, Reading
-from console.selectors import attention, destinations, health, node, operations, totals
+from console.selectors import alerts, attention, destinations, health, node, operations, totals, warnings
 from console.selectors.destinations import Destination
 from console.selectors.shapes import SHAPES
 
@@ -51,10 +51,12 @@ def _service(_: Collection[str]) -> dict[str, Told]:
 
 def _overview(_: Collection[str]) -> dict[str, Told]:
     status = node.node_status()
-    sums = totals.totals()
-    cells = texts.of_overview(sums, status, apps.get_app_config("console").rates.of_sums(sums))
-    wanting = replace(attention.attention(), in_doubt_ms=None)
-    shape = _digest(sorted(health.problems(status).items()), [standby.node for standby in status.standbys], wanting)
+    sums, found = totals.totals(), attention.attention()
+    cells = texts.of_overview(sums, status, apps.get_app_config("console").rates.of_sums(sums), found.in_doubt)
+    firing = [(each.alert, each.destination) for each in alerts.firing(attention.FIRING_SHOWN + 1)]
+    # Of warnings only which: how late and how old is in their sentences.
+    wanting = replace(found, in_doubt_ms=None), firing, sorted(warnings.warnings(status))
+    shape = _digest(sorted(health.problems(status).items()), [standby.node for standby in status.standbys], *wanting)
     return {"": Told("", {**cells, "shape": shape})}
 
 

@@ -29,8 +29,8 @@ from .settings_form import WORDS
 
 CONSUMERS_MAX, SUBSCRIPTIONS_MAX = 20, 50
 STATS = (
-    ("in", "In /s"), ("out", "Out /s"), ("depth", "Messages held"), ("unsettled", "Unacknowledged"), ("oldest", "Oldest message"), ("size", "Size"),
-    ("consumers", "Consumers"), ("redelivered", "Redelivered"), ("expired", "Expired"), ("dead", "Dead"),
+    ("in", "In /s"), ("out", "Out /s"), ("depth", "Messages held"), ("unsettled", "Unacknowledged"), ("unsettled_oldest", "Oldest unacknowledged"),
+    ("oldest", "Oldest message"), ("size", "Size"), ("consumers", "Consumers"), ("redelivered", "Redelivered"), ("expired", "Expired"), ("dead", "Dead"),
 )  # fmt: skip
 """Names of live cells, and what they are called."""
 

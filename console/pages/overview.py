@@ -14,7 +14,7 @@ from django.views.decorators.http import require_safe
 from console.live import texts
 from console.permissions import LOOK, MANAGE_DESTINATION, may
 from console.quantities import count, messages, milliseconds, octets
-from console.selectors import attention, database, health, history, node, resets, totals
+from console.selectors import alerts, attention, database, health, history, node, resets, totals, warnings
 from console.services.history import SPANS
 
 from .actor import actor_of
@@ -23,12 +23,16 @@ from .charts import Series
 
 STATS = (
     ("in", "In /s", ""), ("out", "Out /s", ""), ("depth", "Messages held", ""), ("oldest", "Oldest message", ""), ("unsettled", "Unacknowledged", ""),
-    ("dead", "Dead since start", ""), ("size", "Size", ""), ("scheduled", "Scheduled", "scheduled"), ("destinations", "Destinations", "destinations"),
-    ("consumers", "Consumers", "consumers"), ("connections", "Connections", "connections"),
+    ("unsettled_oldest", "Oldest unacknowledged", ""), ("in_doubt", "In doubt", "transactions"), ("dead", "Dead since start", ""), ("size", "Size", ""),
+    ("scheduled", "Scheduled", "scheduled"), ("destinations", "Destinations", "destinations"), ("consumers", "Consumers", "consumers"),
+    ("connections", "Connections", "connections"),
 )  # fmt: skip
 """Names of cells, in the order of the page: what they are called, and the page where they lead."""
-CURES = {"node": "nodes", "listeners": "nodes", "space": "nodes"}
-"""Of what health finds: the page where something can be done."""
+CURES = {
+    "node": ("nodes", "Nodes"), "quiesced": ("nodes", "Nodes"), "listeners": ("nodes", "Nodes"), "space": ("nodes", "Nodes"), "lag": ("nodes", "Nodes"),
+    "schedule": ("tasks", "Tasks"), "links": ("links", "Links"), "memory": ("destinations", "Destinations"),
+}  # fmt: skip
+"""Of what health and warnings find: the page where something can be done, and what leads there. None: it is done outside."""
 
 
 @dataclass(slots=True, frozen=True)
@@ -49,15 +53,15 @@ def overview(request: HttpRequest) -> HttpResponse:
     wanted = asked(request, choices={"span": [span.name for span in SPANS]}, texts=())
     span = next(span for span in SPANS if span.name == wanted["span"])
     told = history.of_all(span)
-    sums, since = totals.totals(), resets.of_all()
+    sums, since, found = totals.totals(), resets.of_all(), attention.attention()
     context = {
         "asked": wanted,
         "spans": [(each.name, each.name) for each in SPANS],
         "node": status,
         "service": status,
         "listeners": health.listeners(status),
-        "findings": findings(health.problems(status), attention.attention()),
-        "stats": _stats(status, sums),
+        "findings": findings(health.problems(status), warnings.warnings(status), alerts.firing(attention.FIRING_SHOWN + 1), found),
+        "stats": _stats(status, sums, found.in_doubt),
         "totals": resets.told(sums, since),
         "since": since,
         "reset": reverse("totals_reset_all") if may(actor, MANAGE_DESTINATION) else "",
@@ -68,9 +72,11 @@ def overview(request: HttpRequest) -> HttpResponse:
     return render(request, "console/overview.html", context)
 
 
-def findings(problems: dict[str, str], found: attention.Attention) -> list[Finding]:
+def findings(problems: dict[str, str], cautions: dict[str, str], firing: list[alerts.Firing], found: attention.Attention) -> list[Finding]:
     """The worst first; each with where to go."""
-    listed = [Finding("bad", sentence, _page(CURES.get(name, "")), "Nodes") for name, sentence in problems.items()]
+    listed = [_finding("bad", name, sentence) for name, sentence in problems.items()]
+    if firing:
+        listed.append(Finding("bad", _alerts(firing), _page("alerts"), "Alerts"))
     if found.in_doubt:
         oldest = f", the oldest for {milliseconds(found.in_doubt_ms)}" if found.in_doubt_ms is not None else ""
         text = f"{_things(found.in_doubt, 'transaction is', 'transactions are')} in doubt{oldest}."
@@ -81,6 +87,7 @@ def findings(problems: dict[str, str], found: attention.Attention) -> list[Findi
     if found.dead:
         text = f"{messages(found.dead).capitalize()} on the dead message queue."
         listed.append(Finding("warn", text, _page("dead") or f"{reverse('destinations')}?q={attention.DEAD_QUEUE}", "Look and retry"))
+    listed += [_finding("warn", name, sentence) for name, sentence in cautions.items() if name not in attention.TOLD_OF]
     if found.failed_tasks:
         listed.append(Finding("warn", f"Tasks that failed when they last ran: {', '.join(found.failed_tasks)}.", _page("tasks"), "Tasks"))
     if found.failed_operations:
@@ -105,9 +112,20 @@ def charts_of(told: history.History) -> list[tuple[str, str, list[Series]]]:
     ]
 
 
+def _finding(tone: str, name: str, sentence: str) -> Finding:
+    page, action = CURES.get(name, ("", ""))
+    return Finding(tone, f"{sentence.removesuffix('.')}.", _page(page), action)
 
-def _stats(status: node.NodeStatus, sums: dict[str, Any] | None) -> list[dict[str, Any]]:
-    cells = texts.of_overview(sums, status, apps.get_app_config("console").rates.of_sums(sums))
+
+def _alerts(firing: list[alerts.Firing]) -> str:
+    """The newest by name; each may be one destination's."""
+    named = [f"{each.alert} ({each.destination})" if each.destination else each.alert for each in firing[: attention.FIRING_SHOWN]]
+    more = " and more" if len(firing) > len(named) else ""
+    return f"{'Alert' if len(firing) == 1 else 'Alerts'} firing: {', '.join(named)}{more}."
+
+
+def _stats(status: node.NodeStatus, sums: dict[str, Any] | None, in_doubt: int) -> list[dict[str, Any]]:
+    cells = texts.of_overview(sums, status, apps.get_app_config("console").rates.of_sums(sums), in_doubt)
     return [{"label": label, "value": cells[name], "live": f"overview/{name}", "href": _page(page)} for name, label, page in STATS]
 
 

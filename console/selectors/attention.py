@@ -10,6 +10,10 @@ from .rows import rows
 DEAD_QUEUE = "queue/mq.sys.dmq"
 UNREAD_SECONDS = 60
 """A queue that nobody consumes is worth a word when its oldest message has waited so long."""
+FIRING_SHOWN = 5
+"""Alerts by name; that there are more is said."""
+TOLD_OF = frozenset(("in_doubt", "tasks"))
+"""Of `warnings.warnings`: what is here, too."""
 
 
 @dataclass(slots=True, frozen=True)

@@ -113,8 +113,8 @@ def test_ten_thousand_destinations_cost_no_more_queries_than_one(database, opera
         )
         node.execute("ANALYZE surety.destination, surety.destination_statistics")  # as autovacuum does when a table has grown so much
     Sample.objects.all().delete()
-    for path in ("/destinations", "/destinations?sort=oldest&show=unread", "/"):
+    for path, queries_max in (("/destinations", 13), ("/destinations?sort=oldest&show=unread", 13), ("/", 18)):
         with CaptureQueriesContext(connection) as queries:
             assert operator.get(path).status_code == 200
-        assert len(queries) <= 13, [query["sql"] for query in queries]
+        assert len(queries) <= queries_max, [query["sql"] for query in queries]
         assert sum(float(query["time"]) for query in queries) < 1.0, "a bound that a busy machine keeps, too; at rest it is 50 ms"

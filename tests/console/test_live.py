@@ -297,8 +297,11 @@ def test_the_overview_is_another_when_something_wants_attention(told):
 
     before = shape()
     assert before == shape()
-    facts.execute(told, CHANGES["transactions"])
-    assert before != shape()
+    alert = "INSERT INTO console_alert (rule_id, subject, value, since, fired_at) SELECT min(id), '', 9, now(), now() FROM console_alertrule"
+    for change in (CHANGES["transactions"], alert, "UPDATE surety.node_status SET metrics = metrics || '{\"memory_level\": 2}'"):
+        facts.execute(told, change)
+        assert before != shape(), change
+        before = shape()
 
 
 def test_what_many_pages_ask_is_asked_once_a_second(monkeypatch):
