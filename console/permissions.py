@@ -107,6 +107,11 @@ def sight(actor: Actor, verb: str = METRICS) -> Sight:
     return NOTHING if groups is None else Sight(groups)
 
 
+def only(address: str) -> Sight:
+    """One destination, which the actor is known to see."""
+    return Sight(((expression(address),),))
+
+
 def role_of(user: Any) -> str:
     if user.is_superuser:
         return ADMINISTRATOR

@@ -12,11 +12,12 @@ from django.views.decorators.http import require_safe
 from broker_core import control
 from console.live import texts
 from console.live.topics import rate_of
-from console.permissions import MANAGE, PURGE, Sight, expression, may, sight
+from console.permissions import MANAGE, PURGE, may, only, sight
 from console.quantities import UNKNOWN, count, milliseconds, octets
 from console.selectors import destinations, history, node, resets, subscriptions
 from console.selectors.destinations import Destination
 from console.services import connections
+from console.services import subscriptions as subscription_service
 from console.services.audit import Actor
 from console.services.history import SPANS
 from console.services.looking import Declined, NodeSilent
@@ -63,8 +64,8 @@ def detail(request: HttpRequest, number: str) -> HttpResponse:
         "died": [(cause.replace("_", " ").lower(), count(number)) for cause, number in zip(control.CAUSES, it.died or (), strict=False) if number],
         "settings": settings_of(it),
         "service": status,
-        "consumers": _consumers(actor, it, is_again(request)) if status.alive else None,
-        "subscriptions": _subscriptions(it) if it.address.startswith("topic/") else None,
+        **(_consumers(actor, it, is_again(request)) if status.alive else {"consumers": None}),
+        **_subscriptions(actor, it, is_again(request), status.alive),
         "may_manage": may_manage,
         "may_discard": may(actor, PURGE, it.address),
     }
@@ -100,16 +101,21 @@ def _said(name: str, value: Any) -> str:
     return count(value) if isinstance(value, int) else str(value)
 
 
-def _consumers(actor: Actor, it: Destination, again: bool) -> list[Any] | None:
-    """The first of them; None: only the node knows, and it does not answer."""
+def _consumers(actor: Actor, it: Destination, again: bool) -> dict[str, Any]:
+    """The first of them, and whether there are more; None: only the node knows, and it does not answer."""
     if it.temporary:
-        return []
+        return {"consumers": []}
     try:
         found = connections.consumers(actor, 0, CONSUMERS_MAX, destination=it.address, again=again)
     except (NodeSilent, Declined):
-        return None
-    return [row_of(row) for row in found["consumers"]]
+        return {"consumers": None}
+    return {"consumers": [row_of(row) for row in found["consumers"]], "more_consumers": found["next"]}
 
 
-def _subscriptions(it: Destination) -> list[subscriptions.Subscription]:
-    return subscriptions.page(limit=SUBSCRIPTIONS_MAX, within=Sight(((expression(it.address),),)))[0]
+def _subscriptions(actor: Actor, it: Destination, again: bool, alive: bool) -> dict[str, Any]:
+    """The first of them, each with what it holds, and whether there are more; None: a queue has none."""
+    if not it.address.startswith("topic/"):
+        return {"subscriptions": None}
+    found, following = subscriptions.page(limit=SUBSCRIPTIONS_MAX, within=only(it.address))
+    held = subscription_service.held(actor, found, again=again) if alive else [subscription_service.UNKNOWN] * len(found)
+    return {"subscriptions": list(zip(found, held, strict=True)), "more_subscriptions": following}

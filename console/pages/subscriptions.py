@@ -12,8 +12,8 @@ from django.utils import timezone
 from django.views.decorators.http import require_http_methods, require_safe
 
 from broker_core.control import InvalidRequest
-from console.permissions import MANAGE, METRICS, NOTHING, PURGE, may, sight
-from console.selectors import subscriptions
+from console.permissions import MANAGE, METRICS, NOTHING, PURGE, may, only, sight
+from console.selectors import destinations, subscriptions
 from console.selectors.subscriptions import Subscription
 from console.services import subscriptions as service
 from console.services.audit import Actor
@@ -42,13 +42,19 @@ class Row:
 
 @require_safe
 def listing(request: HttpRequest) -> HttpResponse:
-    """Of the topics that one may see; `idle`: unused for so many days."""
-    wanted, actor = asked(request, choices={"idle": [days for days, _ in IDLE]}, texts=()), actor_of(request)
-    after = wanted["after"]
-    number = whole(after, DIGITS_MAX)
-    found, following = subscriptions.page(number, idle_seconds=int(wanted["idle"] or 0) * DAY, within=sight(actor))
-    rows = _rows(actor, found, is_again(request))
-    context = {"asked": wanted, "rows": rows, "following": following, "idle": IDLE, "may_create": sight(actor, MANAGE) != NOTHING}
+    """Of the topics that one may see, or of one (`destination`, its number); `idle`: unused for so many days."""
+    wanted, actor = asked(request, choices={"idle": [days for days, _ in IDLE]}, texts=("destination",)), actor_of(request)
+    number, address, within = whole(wanted["after"], DIGITS_MAX), "", sight(actor)
+    if wanted["destination"]:
+        it = destinations.by_number(whole(wanted["destination"], DIGITS_MAX), within)
+        if it is None:
+            raise Http404("There is no such destination; it may have been destroyed meanwhile.")
+        address, within = it.address, only(it.address)
+    found, following = subscriptions.page(number, idle_seconds=int(wanted["idle"] or 0) * DAY, within=within)
+    context = {
+        "asked": wanted, "rows": _rows(actor, found, is_again(request)), "following": following, "idle": IDLE, "address": address,
+        "may_create": sight(actor, MANAGE) != NOTHING,
+    }  # fmt: skip
     return render(request, "console/subscriptions.html", context)
 
 

@@ -1,9 +1,12 @@
 """Pages of connections and consumers: who holds what, giving it back, closing."""
 
+import re
+
 import pytest
 from django.test import override_settings
 
 from broker_core.engine import commands as c
+from console.pages import destination
 from tests.console.store_node import StoreNode
 
 
@@ -81,3 +84,30 @@ def test_who_may_only_look_is_offered_nothing_and_does_nothing(node, viewer):
     assert viewer.post("/connections/2/close", {"reason": "x"}).status_code == 403
     assert viewer.post("/consumers/7/release").status_code == 403
     assert node.dismissed == []
+
+
+def test_a_destination_shows_the_first_of_its_consumers_and_leads_to_all(node, viewer, monkeypatch):
+    address = f"/destinations/{node.number()}"
+    assert "All of them" not in _page(viewer, address)
+    node.does(c.Attach(2, 8, "queue/orders", credit=2, replenish=False))
+    monkeypatch.setattr(destination, "CONSUMERS_MAX", 1)
+    assert f'href="/consumers?destination={node.number()}">All of them' in _page(viewer, address)
+
+
+def test_a_topic_shows_what_each_durable_subscription_holds_and_leads_to_it_and_to_all(node, viewer, monkeypatch):
+    for name in ("desk", "wall"):
+        node.does(c.Attach(1, 5, "topic/prices", name=name, durable=True))
+        node.does(c.Detach(1, 5))
+    node.send(b"a", b"b", address="topic/prices")
+    node.does(c.Attach(1, 5, "topic/news", name="late", durable=True))
+    number = node.number("topic/prices")
+    shown = _page(viewer, f"/destinations/{number}")
+    assert shown.count('data-label="Holds">2<') == 2
+    assert len(re.findall(r'href="/subscriptions/[0-9]+/messages"', shown)) == 2
+    assert "All of them" not in shown
+    monkeypatch.setattr(destination, "SUBSCRIPTIONS_MAX", 1)
+    assert f'href="/subscriptions?destination={number}">All of them' in _page(viewer, f"/destinations/{number}")
+    listed = _page(viewer, f"/subscriptions?destination={number}")
+    assert [name in listed for name in ("desk", "wall", "late")] == [True, True, False]
+    assert "subscribed to it for good" in _page(viewer, f"/subscriptions?destination={node.number()}")
+    _page(viewer, "/subscriptions?destination=99", 404)
