@@ -11,7 +11,7 @@ from django.shortcuts import redirect, render
 from django.views.decorators.http import require_http_methods
 
 from broker_core.viewing import LEVEL_NAMES
-from broker_core.viewing.rendering import SHOWN_OCTETS
+from broker_core.viewing.rendering import SHOWN_OCTETS, UNKNOWN, ShownBody
 from console.api.message_lines import read_file
 from console.permissions import BROWSE_BODIES, DELETE, SEND, may
 from console.selectors.destinations import Destination
@@ -38,7 +38,7 @@ def send(request: HttpRequest, number: str) -> HttpResponse:
     source = _source(request, it, search.subscription)
     given, problem, kept = {**dict.fromkeys(FIELDS, ""), "destination": it.address, "reliability": "assured", "priority": "4"}, "", False
     if request.method == "POST":
-        given = {name: request.POST.get(name, "").replace("\r\n", "\n") for name in FIELDS}
+        given = {name: _typed_in(request.POST.get(name, "")) for name in FIELDS}
         kept = source is not None and bool(request.POST.get("keep_body"))
         try:
             return _sent(request, it, source, given, kept=kept)
@@ -65,10 +65,12 @@ def _source(request: HttpRequest, it: Destination, subscription: int | None) -> 
 
 
 def _filled(actor: Any, source: service.Source, it: Destination) -> tuple[dict[str, str], bool]:
-    """The form as the message has it, and whether its body can only be sent as it is. Raises PermissionDenied."""
+    """The form as the message has it, and whether its body can only be sent as it is. Raises PermissionDenied, NoMessage."""
     require(actor, BROWSE_BODIES, "read body", source.address, reads=True)
     view = browsing.message(actor, source.address, source.key, source.subscription)
     body, headers = view.body, view.headers
+    if body is not None and body.kind == UNKNOWN:
+        raise browsing.NoMessage("The message has no body any more.")
     whole = body is not None and not body.truncated and body.hex is None
     filled = {
         "destination": str(view.added.get(ORIGIN) or it.address), "body": (body.text or "") if body is not None and whole else "",
@@ -92,6 +94,8 @@ def _sent(request: HttpRequest, it: Destination, source: service.Source | None, 
     else:
         view = browsing.message(actor, it.address, source.key, source.subscription)
         gone = {name: None for name in view.properties if name not in changes["properties"]}
+        if _is_untouched(view.body, given["body"]):
+            changes.pop("body", None)
         identifier = service.send_again(actor, address, source, {**changes, "properties": {**gone, **changes["properties"]}})
     messages.success(request, f"Sent to {address} as {identifier}.")
     if source is not None and request.POST.get("remove"):
@@ -101,6 +105,16 @@ def _sent(request: HttpRequest, it: Destination, source: service.Source | None, 
             return redirect("operation", outcome.request)
         messages.warning(request, f"The original is still there: {outcome.refused or 'no node has answered.'}")
     return redirect("messages_of", it.number)
+
+
+def _typed_in(text: str) -> str:
+    """As forms have it: whatever ends a line there comes back as CRLF."""
+    return text.replace("\r\n", "\n").replace("\r", "\n")
+
+
+def _is_untouched(body: ShownBody | None, typed_in: str) -> bool:
+    """The body came back as the form had it, so that its own line ends stay."""
+    return body is not None and body.text is not None and not body.truncated and _typed_in(body.text) == typed_in
 
 
 def _changes(given: dict[str, str]) -> dict[str, Any]:

@@ -1,7 +1,6 @@
 """Pages of messages: a real engine over a real store, browsed, searched, changed."""
 
 import re
-import time
 from datetime import UTC, datetime
 from html import unescape
 
@@ -15,9 +14,8 @@ from console.pages.message_search import standing
 from console.selectors import operations
 from tests.console import facts
 from tests.console.api import granted, person
+from tests.console.message_pages import DEAD, dead_from, keys, path, text_of
 from tests.console.store_node import StoreNode
-
-DEAD = "queue/mq.sys.dmq"
 
 
 @pytest.fixture(autouse=True)
@@ -30,27 +28,6 @@ def unhurried(monkeypatch):
 def node(database):
     with StoreNode(database) as running:
         yield running
-
-
-def text_of(response, status=200):
-    text = response.content.decode()
-    assert response.status_code == status, text[-3000:]
-    return unescape(re.sub(r"\s+", " ", re.sub(r"<[^>]+>", " ", text)))
-
-
-def path(node, rest="", address="queue/orders"):
-    return f"/destinations/{node.number(address)}/messages{rest}"
-
-
-def dead_from(node, *bodies):
-    """Messages that a consumer of queue/orders fails until they die."""
-    node.send(*bodies)
-    node.does(c.Attach(1, 9, "queue/orders", credit=len(bodies), replenish=False))
-    node.does(*[c.Settle(1, 9, [number + 1], outcome=Outcome.REJECTED) for number in range(len(bodies))], c.Detach(1, 9))
-
-
-def keys(response):
-    return re.findall(r'name="m" value="([0-9-]+)"', response.content.decode())
 
 
 # -- looking ------------------------------------------------------------------------------------------------------------------------------
@@ -275,76 +252,6 @@ def test_how_many_all_are_is_said_where_it_is_known(node, operator):
     assert "All 61 messages here" in text_of(operator.get(path(node)))
     assert "All 1 that this search finds" in text_of(operator.get(path(node, "?selector=colour%3D'blue'")))
     assert "All that this search finds" in text_of(operator.get(path(node, "?selector=colour%3D'red'")))
-
-
-# -- sending ------------------------------------------------------------------------------------------------------------------------------
-FORM = {"destination": "queue/orders", "body": "hello", "content_type": "", "properties": "", "reliability": "assured", "priority": "4"}
-
-
-def awaited(node, number, address="queue/orders"):
-    patience = time.monotonic() + 20
-    while time.monotonic() < patience:
-        time.sleep(0.005)  # what SQL has sent is read by another thread, a poll apart
-        node.does()
-        if address in node.engine.shard.destinations and node.depth(address) == number:
-            return
-    raise AssertionError(f"{address} has not got {number}")
-
-
-def test_a_message_is_sent_with_typed_properties(node, operator):
-    node.send(b"first")
-    response = operator.post(path(node, "/send"), {**FORM, "properties": 'count=7\nurgent=true\nname="8"\nplain=x=y', "priority": "6", "type": "order"})
-    assert response["Location"] == path(node)
-    awaited(node, 2)
-    shown = text_of(operator.get(path(node, "/6-0")))
-    for words in ("count 7", "urgent true", 'name "8"', 'plain "x=y"', "type order", "hello"):
-        assert words in shown
-
-
-@pytest.mark.parametrize(
-    ("changed", "words"),
-    [
-        ({"properties": "nothing"}, "write name=value"),
-        ({"priority": "12"}, "from 0 to 9"),
-        ({"delay": "soon"}, "The delay is like"),
-        ({"reliability": "sometimes"}, "The reliability is one of"),
-        ({"content_type": "application/json", "body": "{"}, "The body is no JSON"),
-        ({"destination": "nowhere"}, "nowhere"),
-    ],
-)
-def test_what_cannot_be_sent_is_told_and_what_was_typed_stays(database, operator, changed, words):
-    facts.destination(database, 1, "queue/orders")
-    page = operator.post("/destinations/1/messages/send", {**FORM, **changed})
-    assert words in text_of(page, 400)
-    assert "hello" in page.content.decode() or "body" in changed
-    assert facts.rows(database, "SELECT * FROM surety.inbox") == []
-
-
-def test_one_is_edited_sent_again_and_then_deleted(node, operator):
-    dead_from(node, b"wrong")
-    number = node.number(DEAD)
-    key = keys(operator.get(f"/destinations/{number}/messages"))[0]
-    form = operator.get(f"/destinations/{number}/messages/send?from={key}").content.decode()
-    assert 'value="queue/orders"' in form, "where it died"
-    assert ">wrong</textarea>" in form
-    operator.post(f"/destinations/{number}/messages/send?from={key}", {**FORM, "body": "right", "remove": "1"})
-    awaited(node, 1)
-    assert node.depth(DEAD) == 0
-    assert "right" in text_of(operator.get(path(node, keys(operator.get(path(node)))[0].join(("/", "")))))
-
-
-def test_what_was_exported_can_be_brought_in(node, operator):
-    from django.core.files.uploadedfile import SimpleUploadedFile
-
-    node.send(b"a", b"b", colour="red")
-    page = operator.get(path(node, "?selector=colour%3D'red'&accepted_from=2020-01-01T00:00")).content.decode()
-    link = re.search(r'href="(/api/v1/[^"]+export[^"]*)"', page)[1]
-    lines = b"".join(operator.get(unescape(link)).streaming_content)
-    assert operator.post(path(node, "/import"), {"lines": SimpleUploadedFile("a.ndjson", lines)})["Location"] == path(node)
-    awaited(node, 4)
-    wrong = operator.post(path(node, "/import"), {"lines": SimpleUploadedFile("a.ndjson", lines + b"no json\n")})
-    assert "line 3" in text_of(wrong, 400)
-    assert "Choose a file" in text_of(operator.post(path(node, "/import"), {}), 400)
 
 
 # -- topics -------------------------------------------------------------------------------------------------------------------------------

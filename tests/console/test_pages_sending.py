@@ -1,0 +1,104 @@
+"""Pages on which messages are sent, sent again perhaps edited, and brought in: a real engine over a real store."""
+
+import re
+from html import unescape
+
+import pytest
+
+from broker_core.viewing import page as pages
+from tests.console import facts
+from tests.console.message_pages import DEAD, awaited, dead_from, keys, path, text_of
+from tests.console.store_node import StoreNode
+
+FORM = {"destination": "queue/orders", "body": "hello", "content_type": "", "properties": "", "reliability": "assured", "priority": "4"}
+
+
+@pytest.fixture(autouse=True)
+def unhurried(monkeypatch):
+    monkeypatch.setattr(pages, "SECONDS", 30.0)
+    monkeypatch.setattr(pages, "GRACE", 30.0)
+
+
+@pytest.fixture
+def node(database):
+    with StoreNode(database) as running:
+        yield running
+
+
+def test_a_message_is_sent_with_typed_properties(node, operator):
+    node.send(b"first")
+    response = operator.post(path(node, "/send"), {**FORM, "properties": 'count=7\nurgent=true\nname="8"\nplain=x=y', "priority": "6", "type": "order"})
+    assert response["Location"] == path(node)
+    awaited(node, 2)
+    shown = text_of(operator.get(path(node, "/6-0")))
+    for words in ("count 7", "urgent true", 'name "8"', 'plain "x=y"', "type order", "hello"):
+        assert words in shown
+
+
+@pytest.mark.parametrize(
+    ("changed", "words"),
+    [
+        ({"properties": "nothing"}, "write name=value"),
+        ({"priority": "12"}, "from 0 to 9"),
+        ({"delay": "soon"}, "The delay is like"),
+        ({"reliability": "sometimes"}, "The reliability is one of"),
+        ({"content_type": "application/json", "body": "{"}, "The body is no JSON"),
+        ({"destination": "nowhere"}, "nowhere"),
+    ],
+)
+def test_what_cannot_be_sent_is_told_and_what_was_typed_stays(database, operator, changed, words):
+    facts.destination(database, 1, "queue/orders")
+    page = operator.post("/destinations/1/messages/send", {**FORM, **changed})
+    assert words in text_of(page, 400)
+    assert "hello" in page.content.decode() or "body" in changed
+    assert facts.rows(database, "SELECT * FROM surety.inbox") == []
+
+
+def test_one_is_edited_sent_again_and_then_deleted(node, operator):
+    dead_from(node, b"wrong")
+    number = node.number(DEAD)
+    key = keys(operator.get(f"/destinations/{number}/messages"))[0]
+    form = operator.get(f"/destinations/{number}/messages/send?from={key}").content.decode()
+    assert 'value="queue/orders"' in form, "where it died"
+    assert ">\nwrong</textarea>" in form
+    operator.post(f"/destinations/{number}/messages/send?from={key}", {**FORM, "body": "right", "remove": "1"})
+    awaited(node, 1)
+    assert node.depth(DEAD) == 0
+    assert "right" in text_of(operator.get(path(node, keys(operator.get(path(node)))[0].join(("/", "")))))
+
+
+@pytest.mark.parametrize("body", [b"a\r\nb", b"\n\nfirst", b"a\rb\n", b""])
+def test_a_body_that_nobody_touched_is_sent_as_it_is(node, operator, body):
+    node.send(body)
+    form = operator.get(path(node, "/send?from=4-0")).content.decode()
+    shown = unescape(re.search(r'<textarea id="body"[^>]*>\n(.*?)</textarea>', form, re.DOTALL)[1])
+    typed = re.sub("\r\n|\r|\n", "\r\n", shown)  # as browsers do
+    operator.post(path(node, "/send?from=4-0"), {**FORM, "body": typed, "priority": "6", "content_type": "text/plain"})
+    awaited(node, 2)
+    assert b"".join(operator.get(f"/api/v1{path(node, '/6-0')}/body").streaming_content) == body
+    assert "text/plain" in text_of(operator.get(path(node, "/6-0")))
+
+
+def test_what_has_no_body_any_more_is_not_sent_again_without_one(node, operator, monkeypatch):
+    from broker_core.viewing import rendering
+
+    node.send(b"a")
+    monkeypatch.setattr(rendering, "content_of", lambda message: None)
+    shown = operator.get(path(node, "/4-0"))
+    assert "not to be had any more" in text_of(shown)
+    assert "Edit and send again" not in text_of(shown)
+    assert "no body any more" in text_of(operator.get(path(node, "/send?from=4-0")), 404)
+
+
+def test_what_was_exported_can_be_brought_in(node, operator):
+    from django.core.files.uploadedfile import SimpleUploadedFile
+
+    node.send(b"a", b"b", colour="red")
+    page = operator.get(path(node, "?selector=colour%3D'red'&accepted_from=2020-01-01T00:00")).content.decode()
+    link = re.search(r'href="(/api/v1/[^"]+export[^"]*)"', page)[1]
+    lines = b"".join(operator.get(unescape(link)).streaming_content)
+    assert operator.post(path(node, "/import"), {"lines": SimpleUploadedFile("a.ndjson", lines)})["Location"] == path(node)
+    awaited(node, 4)
+    wrong = operator.post(path(node, "/import"), {"lines": SimpleUploadedFile("a.ndjson", lines + b"no json\n")})
+    assert "line 3" in text_of(wrong, 400)
+    assert "Choose a file" in text_of(operator.post(path(node, "/import"), {}), 400)
