@@ -16,6 +16,8 @@ from broker_core import control
 from console.permissions import MANAGE, MANAGE_ACCOUNT, may, sight
 from console.selectors import destinations
 from console.services import connections as service
+from console.services.audit import Actor
+from console.services.looking import Declined
 
 from .actor import actor_of
 from .asked import asked, is_again, whole
@@ -51,9 +53,12 @@ def connections(request: HttpRequest) -> HttpResponse:
 
 @require_safe
 def connection(request: HttpRequest, number: str) -> HttpResponse:
-    actor, row = actor_of(request), _connection(request, number)
-    holds = service.consumers(actor, 0, PAGE_ROWS, connection=int(number), again=is_again(request))
-    context = {"row": row, "consumers": [row_of(each) for each in holds["consumers"]], "more": holds["next"], "may_close": may(actor, MANAGE_ACCOUNT)}
+    actor, row, again = actor_of(request), _connection(request, number), is_again(request)
+    holds = service.consumers(actor, 0, PAGE_ROWS, connection=int(number), again=again)
+    context = {
+        "row": row, "consumers": [row_of(each) for each in holds["consumers"]], "more": holds["next"], "may_close": may(actor, MANAGE_ACCOUNT),
+        "transactions": _transactions(actor, int(number), again) if row.it["transactions"] else [],
+    }  # fmt: skip
     return render(request, "console/connection.html", context)
 
 
@@ -106,6 +111,14 @@ def release(request: HttpRequest, number: str) -> HttpResponse:
     outcome = service.release(actor_of(request), int(number), named or None)
     tell(request, f"Consumer {number}", "gives back", outcome)
     return redirect(reverse("holds", args=[number]))
+
+
+def _transactions(actor: Actor, number: int, again: bool) -> list[tuple[dict[str, Any], datetime | None]]:
+    """Each with when it is rolled back unless it has ended."""
+    try:
+        return [(each, _instant(each["ends_at"])) for each in service.transactions(actor, number, again=again)]
+    except Declined:
+        return []  # the connection has ended since it was looked at
 
 
 def _connection(request: HttpRequest, number: str) -> Row:

@@ -7,6 +7,7 @@ from datetime import datetime
 from typing import Any
 from urllib.parse import urlencode
 
+from django.conf import settings
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.urls import reverse
@@ -84,9 +85,9 @@ def _row(group: Group) -> Row:
 
 
 def _kept(it: Destination) -> list[tuple[str, str]]:
-    """What bounds the queue, and so how long dead messages stay."""
-    told = []
-    for name, words in (("max_messages", "Messages at most"), ("max_octets", "Octets at most"), ("time_to_live_max_ms", "Milliseconds at most")):
+    """What bounds the queue, and so how long dead messages stay. A time to live that is set for it is of what is sent to it, not of what dies."""
+    told = [("From when they died", f"{settings.BROKER.dead_retention_days:,} days (SURETY_DEAD_RETENTION_DAYS, as it is set here)")]
+    for name, words in (("max_messages", "Messages at most"), ("max_octets", "Octets at most")):
         value = it.settings.get(name, -1)
         told.append((words, "no bound" if value in (-1, None) else f"{value:,}"))
     return [*told, ("When it is full", str(it.settings.get("limit_behavior", "as the node's configuration says")).lower().replace("_", " "))]

@@ -58,10 +58,10 @@ def producer(actor: Actor, number: int) -> dict[str, Any]:
     return dict(found[0])
 
 
-def transactions(actor: Actor, connection: int) -> list[dict[str, Any]]:
-    """Those that it has begun and that are neither ended nor prepared. Raises PermissionDenied, NodeSilent, Declined."""
+def transactions(actor: Actor, connection: int, *, again: bool = False) -> list[dict[str, Any]]:
+    """Those that it has begun and that are neither ended nor prepared; `again` as above. Raises PermissionDenied, NodeSilent, Declined."""
     require(actor, LOOK, "list transactions", reads=True)
-    return list(look(actor.name, "transactions", "", {"connection": connection})["transactions"])
+    return list(_looked(actor, "transactions", {"connection": connection}, again)["transactions"])
 
 
 def consumer(actor: Actor, number: int) -> dict[str, Any] | None:

@@ -59,6 +59,12 @@ def test_the_dead_are_counted_by_reason_origin_and_error_and_lead_to_themselves_
     assert (node.depth(), node.depth(DEAD)) == (2, 1)
 
 
+def test_how_long_the_dead_stay_is_said_with_the_variable_that_says_so(node, operator):
+    dead_from(node, b"a")
+    page = text_of(operator.get("/dead"))
+    assert "From when they died 14 days (SURETY_DEAD_RETENTION_DAYS" in page
+
+
 @pytest.mark.parametrize("error", ["shop:no-stock: 100% of 'red_ones' are gone", "x" * 300])
 def test_those_with_an_error_of_their_own_are_a_group_of_their_own(error, node, operator):
     dead_from(node, b"a")

@@ -63,6 +63,14 @@ def test_who_produces_is_shown_with_what_is_known_of_it(node, viewer):
     assert "Nobody produces here" in _page(viewer, "/producers?connection=9")
 
 
+def test_what_a_connection_has_open_is_listed_with_what_is_in_it(node, viewer):
+    assert "Open transactions</h2>" not in _page(viewer, "/connections/2")
+    node.does(c.Begin(2, b"t-1"), c.Transacted(2, b"t-1", c.Settle(2, 7, [1])))
+    shown = _page(viewer, "/connections/2")
+    row = shown[shown.index("Open transactions</h2>") :]
+    assert re.search(r'mono">t-1</th>.*active.*"Acknowledges">1<.*"Of">queue/orders<', row, re.DOTALL)
+
+
 def test_one_message_is_given_back_then_the_rest(node, operator):
     assert "1</strong> message will be" in _page(operator, "/consumers/7/release?delivery=1")
     done = operator.post("/consumers/7/release", {"delivery": ["1"]}, follow=True).content.decode()
