@@ -39,6 +39,7 @@ __all__ = [
     "DIRECTIONS",
     "DRAIN_SECONDS_MAX",
     "EVERYTHING",
+    "LOOKS",
     "NAMES",
     "OPERATIONS",
     "OPERATION_VERBS",
@@ -395,6 +396,8 @@ VERBS: Mapping[str, Form] = {
 """The last four are the scheduler's, the rest operators' verbs: `operate` begins an operation on many messages (engine.operation), which has the request's
 number, and `cancel` ends one. Six are about the node itself (server.managing). Three are of prepared branches of distributed transactions, to end one by
 hand and to forget that one was ended so."""
+LOOKS = frozenset(("subscriptions", "browse", "connections", "consumers", "producers", "transactions", "unsettled", "compactable"))
+"""The verbs that change nothing: the answer is for who asked alone, as it may hold messages, and he takes it away (`take`)."""
 
 
 # -- requests -----------------------------------------------------------------------------------------------------------------------
@@ -406,10 +409,9 @@ def request(
     *,
     requested_by: str,
     deadline_ms: int = DEADLINE_MS,
-    looks: bool = False,
 ) -> int:
-    """File a request; its number. Past `deadline_ms` from now, by the database's clock, the node refuses it. `looks`: it changes nothing, so that it need
-    not be on disk, and its answer is to be had by `take`. Raises InvalidRequest.
+    """File a request; its number. Past `deadline_ms` from now, by the database's clock, the node refuses it. One of LOOKS need not be on disk. Raises
+    InvalidRequest.
 
     The node hears of it when the caller's transaction commits.
     """
@@ -426,7 +428,7 @@ def request(
         """,
         {
             "shard": SHARD, "verb": verb, "address": address, "arguments": json.dumps(given), "requested_by": requested_by,
-            "deadline_ms": deadline_ms, "channel": CHANNEL, "looks": looks,
+            "deadline_ms": deadline_ms, "channel": CHANNEL, "looks": verb in LOOKS,
         },
     )  # fmt: skip
     return int(cursor.fetchone()[0])

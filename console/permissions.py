@@ -94,9 +94,9 @@ def may(actor: Actor, right: str, address: str = "") -> bool:
     if not (actor.user.is_authenticated and actor.user.is_active):
         return False
     if right == LOOK:
-        return may(actor, METRICS)
+        return not actor.is_limited and may(actor, METRICS)
     if right not in VERBS:
-        return _of_broker(actor, right)
+        return not actor.is_limited and _of_broker(actor, right)
     groups = _groups(actor, right)
     return groups is not None and (not groups or (address != "" and Sight(groups).shows(address)))
 
@@ -156,7 +156,7 @@ def _of_broker(actor: Actor, right: str) -> bool:
     verbs = [verb for verb, permission in EVERYWHERE.items() if permission == right]
     if verbs:
         return all(_groups(actor, verb) == () for verb in verbs)
-    return not actor.verbs and not actor.patterns and bool(actor.user.has_perm(right))
+    return bool(actor.user.has_perm(right))
 
 
 def _groups(actor: Actor, verb: str) -> tuple[tuple[str, ...], ...] | None:

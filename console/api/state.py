@@ -9,7 +9,7 @@ from drf_spectacular.utils import OpenApiParameter
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from console.permissions import METRICS, may
+from console.permissions import LOOK, METRICS, may
 from console.selectors import audit, branches, health, node, operators, requests, resets, totals
 from console.selectors import warnings as cautions
 from console.services import branches as branch_service
@@ -88,7 +88,7 @@ class OneRequest(View):
     @says("What became of a request to the node", shapes.ControlRequest)
     def get(self, request: Request, number: str) -> Response:
         found = requests.by_number(int(number))
-        if found is not None and not (found.requested_by == self.actor.name or may(self.actor, METRICS, found.address)):
+        if found is not None and not (found.requested_by == self.actor.name or may(self.actor, METRICS if found.address else LOOK, found.address)):
             found = None
         return one(shapes.ControlRequest, found)
 

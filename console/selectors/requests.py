@@ -5,6 +5,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from broker_core.control import LOOKS
+
 from .rows import rows
 
 WAITING, LAPSED, DONE, REFUSED = STATES = ("waiting", "lapsed", "done", "refused")
@@ -27,6 +29,7 @@ class Request:
 
 
 def by_number(number: int) -> Request | None:
+    """None also of a look: who may see the request's destination may not therefore see messages, and who asked has its answer."""
     found = rows(
         """
         SELECT request AS number, verb, address, arguments::text AS arguments, requested_by, created_at,
@@ -35,9 +38,9 @@ def by_number(number: int) -> Request | None:
                     WHEN deadline > 0 AND deadline < extract(epoch FROM clock_timestamp()) * 1000 THEN 'lapsed'
                     ELSE 'waiting' END AS state,
                answered_at, result::text AS result
-          FROM surety.control_request WHERE shard = 0 AND request = %(number)s
+          FROM surety.control_request WHERE shard = 0 AND request = %(number)s AND verb <> ALL (%(looks)s::text[])
         """,
-        {"number": number},
+        {"number": number, "looks": list(LOOKS)},
     )
     if not found:
         return None

@@ -30,6 +30,11 @@ class Actor:
     """Came with a token that may do only these, with these destinations; empty: what its owner may."""
 
     @property
+    def is_limited(self) -> bool:
+        """Came with a token that is for some destinations, or some verbs with them: it does nothing of the whole broker."""
+        return bool(self.verbs or self.patterns)
+
+    @property
     def name(self) -> str:
         return self.user.get_username() or "a stranger"
 

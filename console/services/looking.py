@@ -35,9 +35,10 @@ class Declined(Exception):
 
 def look(asked_by: str, verb: str, address: str = "", arguments: Mapping[str, Any] | None = None) -> dict[str, Any]:
     """The node's answer. Raises NodeSilent, Declined, control.InvalidRequest. Whoever may do it is the caller's to say."""
+    assert verb in control.LOOKS, verb
     assert not connection.in_atomic_block, "the node cannot see a request before its transaction ends"
     with connection.cursor() as cursor:
-        request = control.request(cursor, verb, address, arguments, requested_by=asked_by, deadline_ms=DEADLINE_MS, looks=True)
+        request = control.request(cursor, verb, address, arguments, requested_by=asked_by, deadline_ms=DEADLINE_MS)
         answer = _answer(cursor, request)
     if answer is None:
         raise NodeSilent

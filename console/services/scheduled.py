@@ -50,18 +50,20 @@ def purge_spent() -> int:
 
 
 def forget(audit_retention_days: int) -> int:
-    """Delete audit entries that are older, answered or lapsed requests and answers to repeated calls that are too old, and resets of
-    what is no more; the number of rows.
+    """Delete audit entries that are older, answered or lapsed requests and answers to repeated calls that are too old, looks whose answer nobody took, and
+    resets of what is no more; the number of rows.
 
     Requests belong to the broker, but once they are answered only the audit's page reads them, and no node looks at them again. They are
     found by one scan of the table in an hour: it holds a day of the schedule and what operators asked for, and an index would cost more.
     """
     old = "now() - make_interval(days => %(days)s)"  # not clock_timestamp(), which no index can be searched for
     lapsed = "(answered_at IS NOT NULL OR deadline < extract(epoch FROM clock_timestamp()) * 1000)"
+    untaken = "verb = ANY (%(looks)s::text[]) AND created_at < now() - interval '1 minute'"  # whoever looked died in the few seconds before the answer
     of_schedule = f"requested_by = %(scheduler)s AND created_at < {old} AND {lapsed}"
     of_operators = f"requested_by <> %(scheduler)s AND created_at < {old} AND {lapsed}"
     return (
-        _delete("surety.control_request", "request", of_schedule, REQUESTS_KEPT_DAYS)
+        _delete("surety.control_request", "request", untaken, 0)
+        + _delete("surety.control_request", "request", of_schedule, REQUESTS_KEPT_DAYS)
         + _forget_audit(audit_retention_days)
         + _delete("surety.control_request", "request", of_operators, audit_retention_days)
         + _delete("console_idempotentcall", "id", f"at < {old}", idempotency.KEPT_DAYS)
@@ -91,7 +93,7 @@ def _delete(table: str, key: str, which: str, days: int) -> int:
         with transaction.atomic(), connection.cursor() as cursor:
             # ANY of an array: one scan finds the batch, and its rows are then found by the primary key.
             statement = f"DELETE FROM {table} WHERE {key} = ANY (ARRAY(SELECT {key} FROM {table} WHERE {which} LIMIT {BATCH_ROWS}))"
-            cursor.execute(statement, {"days": days, "scheduler": SCHEDULER})
+            cursor.execute(statement, {"days": days, "scheduler": SCHEDULER, "looks": list(control.LOOKS)})
             deleted += cursor.rowcount
             if cursor.rowcount < BATCH_ROWS:
                 break

@@ -94,7 +94,7 @@ def revoke(actor: Actor, number: int) -> None:
     everybody = may(actor, MANAGE_OPERATOR)
     mine = Q() if everybody else Q(owner=actor.user)
     token = ApiToken.objects.select_related("owner").filter(mine, pk=number).first()
-    if actor.read_only or actor.verbs or actor.patterns:
+    if actor.read_only or actor.is_limited:
         why = "may only read" if actor.read_only else "is limited"
         record(actor.name, actor.origin, "token revoke", str(number), result={"refused": f"the token {why}"})
         raise PermissionDenied(f"This token {why}.")

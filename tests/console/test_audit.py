@@ -44,6 +44,16 @@ def test_what_is_too_old_goes_by_the_clean_up_which_says_so(database):
     assert facts.rows(database, "SELECT who, result FROM surety.audit WHERE what = 'audit forget'") == [("scheduler", {"entries": 6})]
 
 
+def test_a_look_that_nobody_took_shows_nobody_messages_and_is_forgotten(olga, database):
+    request = "INSERT INTO surety.control_request (verb, address, requested_by, created_at, answered_at, done, result) VALUES"
+    facts.execute(database, "TRUNCATE surety.control_request RESTART IDENTITY")
+    for age, verb in ("1 hour", "browse"), ("1 second", "consumers"), ("1 hour", "purge"):
+        facts.execute(database, f"""{request} ('{verb}', 'queue/a', 'olga', now() - interval '{age}', now(), true, '{{"messages": ["secret"]}}')""")
+    assert [call(olga, "GET", f"requests/{number}").status_code for number in (1, 2, 3)] == [404, 404, 200]
+    assert scheduled.forget(5) == 1
+    assert facts.rows(database, "SELECT verb FROM surety.control_request ORDER BY request") == [("consumers",), ("purge",)]
+
+
 def test_it_is_found_by_who_what_where_and_when(olga, database):
     facts.empty_audit(database)
     facts.execute(

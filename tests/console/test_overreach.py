@@ -67,6 +67,34 @@ def test_a_limited_token_revokes_none(things):
     assert call(other, "DELETE", f"tokens/{number}").status_code == 200
 
 
+OF_THE_BROKER = [
+    ("GET", "audit", None), ("GET", "accounts", None), ("GET", "totals", None), ("GET", "links", None), ("GET", "branches", None),
+    ("POST", "links", {"name": "x", "attributes": {"host": "far.example"}}), ("PUT", "policies/queue/mine.*", {"settings": {"max_messages": 5}}),
+    ("POST", "objects", {"name": "q", "kind": "factory"}), ("POST", "totals/reset", None),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("limits", [{"verbs": list(VERBS)}, {"patterns": [">"]}], ids=["verbs", "patterns"])
+@pytest.mark.parametrize(("method", "path", "body"), OF_THE_BROKER, ids=lambda part: part if isinstance(part, str) else "")
+def test_a_limited_token_of_an_administrator_neither_does_nor_sees_what_is_of_the_whole_broker(method, path, body, limits, things):
+    adam = User.objects.create_superuser("adam", password="long enough 17")
+    limited, other = bearer(token(adam, "write", "limited", **limits)), bearer(token(adam, "write", "not limited"))
+    problem(call(limited, method, path, body), 403, "forbidden")
+    assert refused(things)[3].startswith("needs the permission console.")
+    assert call(other, method, path, body).status_code != 403
+    assert call(limited, "GET", "destinations/1").status_code == 200
+
+
+def test_a_limited_token_does_not_see_what_others_asked_the_node_for_but_of_destinations(things):
+    facts.execute(things, "TRUNCATE surety.control_request RESTART IDENTITY")
+    for address in ("", "queue/mine.a"):
+        facts.execute(things, f"INSERT INTO surety.control_request (verb, address, requested_by) VALUES ('pause', '{address}', 'somebody')")
+    olga = User.objects.get(username="olga")
+    limited, other = bearer(token(olga, "write", "limited", verbs=["metrics"])), bearer(token(olga))
+    assert [call(limited, "GET", f"requests/{number}").status_code for number in (1, 2)] == [404, 200]
+    assert [call(other, "GET", f"requests/{number}").status_code for number in (1, 2)] == [200, 200]
+
+
 def test_who_tries_to_change_what_he_may_not_see_is_in_the_audit(things):
     client = bearer(token(rita(*VERBS)))
     problem(call(client, "POST", "destinations/2/purge", {"depth": 0}), 404, "not-found")
