@@ -27,6 +27,7 @@ PAGE_ROWS = 100
 DIGITS_MAX = 16
 """Numbers of connections and consumers are below 2**53."""
 DELIVERIES_MAX = 1000
+GONE = "There is no such connection; it may have ended meanwhile."
 
 
 @dataclass(slots=True, frozen=True)
@@ -117,14 +118,14 @@ def _transactions(actor: Actor, number: int, again: bool) -> list[tuple[dict[str
     """Each with when it is rolled back unless it has ended."""
     try:
         return [(each, _instant(each["ends_at"])) for each in service.transactions(actor, number, again=again)]
-    except Declined:
-        return []  # the connection has ended since it was looked at
+    except Declined as error:
+        raise Http404(GONE) from error
 
 
 def _connection(request: HttpRequest, number: str) -> Row:
     found = service.connections(actor_of(request), 0, 1, only=int(number), again=is_again(request))["connections"]
     if not found:
-        raise Http404("There is no such connection; it may have ended meanwhile.")
+        raise Http404(GONE)
     return row_of(found[0])
 
 
