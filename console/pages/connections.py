@@ -43,6 +43,11 @@ class Row:
     accepted: datetime | None
     """Of a delivery: when the broker had its message."""
 
+    @property
+    def over(self) -> str:
+        """Of a consumer: whose rights count for what it holds."""
+        return service.destination_of(self.it)
+
 
 @require_safe
 def connections(request: HttpRequest) -> HttpResponse:

@@ -12,7 +12,7 @@ from django.utils import timezone
 from django.views.decorators.http import require_http_methods, require_safe
 
 from broker_core.control import InvalidRequest
-from console.permissions import MANAGE, METRICS, NOTHING, PURGE, may, only, sight
+from console.permissions import BROWSE_HEADERS, MANAGE, METRICS, NOTHING, PURGE, may, only, sight
 from console.selectors import destinations, subscriptions
 from console.selectors.subscriptions import Subscription
 from console.services import subscriptions as service
@@ -35,6 +35,7 @@ class Row:
     idle_seconds: float | None
     held: Any
     """depth and the like; None of each: nobody tells."""
+    may_browse: bool
     may_discard: bool
     of_one: bool
     """Of one topic, and of no pattern."""
@@ -65,7 +66,7 @@ def _rows(actor: Actor, found: list[Subscription], again: bool = False) -> list[
     return [
         Row(
             it, None if it.idle_since is None else (now - it.idle_since).total_seconds(), held.get(it.number, service.UNKNOWN),
-            may(actor, PURGE, _over(it)), bool(_over(it)),
+            may(actor, BROWSE_HEADERS, _over(it)), may(actor, PURGE, _over(it)), bool(_over(it)),
         )
         for it in found
     ]  # fmt: skip

@@ -67,7 +67,7 @@ def transactions(actor: Actor, connection: int, *, again: bool = False) -> list[
 def consumer(actor: Actor, number: int) -> dict[str, Any] | None:
     """None: it has gone, or the actor may not see it. Raises NodeSilent, Declined."""
     found = look(actor.name, "consumers", "", {"only": number, "limit": 1})["consumers"]
-    return found[0] if found and may(actor, METRICS, _of(found[0])) else None
+    return found[0] if found and may(actor, METRICS, destination_of(found[0])) else None
 
 
 def unsettled(actor: Actor, consumer: int, after: int = 0, limit: int = 100, *, again: bool = False) -> dict[str, Any]:
@@ -96,13 +96,13 @@ def _looked(actor: Actor, verb: str, arguments: dict[str, Any], again: bool) -> 
 def _over(actor: Actor, consumer: int, again: bool = False) -> str:
     """Its destination; empty for a pattern, for which one must have the right to all. Raises NoConsumer: as for what the actor may not see."""
     found = _looked(actor, "consumers", {"only": consumer, "limit": 1}, again)["consumers"]
-    over = _of(found[0]) if found else ""
+    over = destination_of(found[0]) if found else ""
     if not found or not may(replace(actor, read_only=False), METRICS, over):
         raise NoConsumer("There is no such consumer, or it has gone.")
     return over
 
 
-def _of(row: Mapping[str, Any]) -> str:
+def destination_of(row: Mapping[str, Any]) -> str:
     """The destination over which one must have a right; empty for a pattern, for which it must be all."""
     address = str(row.get("destination", ""))
     return "" if any(mark in address for mark in "*>") else address

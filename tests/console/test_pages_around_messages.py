@@ -17,7 +17,7 @@ from broker_core.viewing import page as pages
 from tests.console import facts
 from tests.console.api import granted, person
 from tests.console.store_node import ASSURED, StoreNode
-from tests.console.test_pages_messages import DEAD, dead_from, keys, path, text_of
+from tests.console.message_pages import DEAD, dead_from, keys, path, text_of
 
 XID = "7.6f726465722d3432.01"
 
@@ -128,6 +128,27 @@ def test_who_may_only_look_is_offered_nothing_and_refused(node):
     assert client.post(f"{of}/1/cancel").status_code == 403
     assert client.get("/transactions").status_code == 403
     assert 'href="/transactions"' not in client.get("/scheduled").content.decode()
+
+
+def test_a_way_to_messages_is_offered_where_one_may_see_them_and_nowhere_else(node, operator):
+    from django.test import Client
+
+    for subscription, address in enumerate(("topic/prices", "topic/news"), 5):
+        node.does(c.Attach(1, subscription, address, name=f"desk {subscription}", durable=True))
+    node.send(b"a")
+    node.send(b"a", address="queue/other")
+    begun = [operator.post(path(node, "/act", address), {"verb": "delete"})["Location"].rpartition("=")[2] for address in ("queue/orders", "queue/other")]
+    reader = person("rita", role="restricted")
+    for address in ("queue/orders", "topic/prices"):
+        granted(reader, address, "metrics", "browse_headers")
+    for address in ("queue/other", "topic/news"):
+        granted(reader, address, "metrics")
+    client = Client()
+    client.force_login(reader)
+    shown = client.get("/subscriptions").content.decode()
+    assert ("topic/prices" in shown, "topic/news" in shown, len(re.findall(r'href="/subscriptions/[0-9]+/messages"', shown))) == (True, True, 1)
+    offered = ["/messages" in re.search(r"<main.*</main>", client.get(f"/operations/{number}").content.decode(), re.DOTALL)[0] for number in begun]
+    assert offered == [True, False]
 
 
 # -- subscriptions ------------------------------------------------------------------------------------------------------------------------

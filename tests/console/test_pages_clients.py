@@ -3,10 +3,11 @@
 import re
 
 import pytest
-from django.test import override_settings
+from django.test import Client, override_settings
 
 from broker_core.engine import commands as c
 from console.pages import destination
+from tests.console import api as people
 from tests.console.store_node import StoreNode
 
 
@@ -23,6 +24,26 @@ def _page(client, path, status=200):
     response = client.get(path)
     assert response.status_code == status, response.content
     return response.content.decode()
+
+
+def _restricted(*verbs):
+    person = people.person("rita", role="restricted")
+    people.granted(person, "queue/orders", *verbs)
+    client = Client()
+    client.force_login(person)
+    return client
+
+
+@pytest.mark.parametrize(("verbs", "offered"), [(["metrics"], False), (["metrics", "browse_headers"], True)])
+def test_what_one_may_not_see_of_a_client_is_not_offered(node, verbs, offered):
+    node.produces(2, "queue/orders", sent=1)
+    client = _restricted(*verbs)
+    for path in (f"/consumers?destination={node.number()}", f"/producers?destination={node.number()}", f"/destinations/{node.number()}"):
+        shown = _page(client, path)
+        assert "shop" in shown or "/destinations/" in path
+        assert 'href="/connections/' not in shown, "which needs the right to look at everything"
+    assert ('href="/consumers/7"' in _page(client, f"/consumers?destination={node.number()}")) is offered
+    assert client.get("/consumers/7").status_code == (200 if offered else 403)
 
 
 @override_settings(LOOK_WAIT_SECONDS=0)
