@@ -25,6 +25,11 @@ class Person:
         self._looks: bool = may(actor, LOOK)
         self._sight: Sight = sight(actor, METRICS)
 
+    @property
+    def rights(self) -> tuple[bool, Sight]:
+        """Equal of all who are told the same."""
+        return self._looks, self._sight
+
     def shows(self, subject: Subject, address: str) -> bool:
         right = TOPICS[subject[0]].right
         return not right or (self._looks if right == LOOK else self._sight.shows(address))

@@ -32,6 +32,11 @@ def _apart(function: Any) -> Any:
 feed = Feed(_apart(read), _apart(pulse))
 
 
+def _name_for(who: Person) -> str:
+    """Of the feed as he is told it: versions of one that showed something else mean nothing, also when a page comes back with them."""
+    return f"{feed.name}-{hash(who.rights)}"
+
+
 class LiveSocket(AsyncWebsocketConsumer):
     async def connect(self) -> None:
         self._subjects: frozenset[Subject] = frozenset()
@@ -44,6 +49,7 @@ class LiveSocket(AsyncWebsocketConsumer):
         self._key = session_key(self.scope["cookies"])
         who = await self._who()
         if who is not None:
+            self._name = _name_for(who)
             self._task = asyncio.create_task(self._speak(who))
 
     async def receive(self, text_data: str | None = None, bytes_data: bytes | None = None) -> None:
@@ -54,7 +60,7 @@ class LiveSocket(AsyncWebsocketConsumer):
         if asked is None:
             await self.close(WRONG)
             return
-        self._subjects, self._version = asked[0], asked[2] if asked[1] == feed.name else None
+        self._subjects, self._version = asked[0], asked[2] if asked[1] == self._name else None
         feed.watch(self, self._subjects)
 
     async def disconnect(self, code: int) -> None:
@@ -86,9 +92,11 @@ class LiveSocket(AsyncWebsocketConsumer):
                 if again is None:
                     return
                 who = again
+                if self._name != _name_for(who):
+                    self._name, self._version = _name_for(who), None
             change = feed.board.since(self._version, self._subjects, who.shows)
             self._version = change.version
-            await self.send(json.dumps({"feed": feed.name, "version": change.version, "full": change.full, "cells": change.cells}))
+            await self.send(json.dumps({"feed": self._name, "version": change.version, "full": change.full, "cells": change.cells}))
 
 
 def _parsed(text: str | None) -> tuple[frozenset[Subject], object, int | None] | None:

@@ -210,6 +210,41 @@ async def test_who_sees_some_destinations_is_told_of_these(told, viewer):
     assert not [key for key in snapshot["cells"] if key.startswith(("destinations/2", "overview"))]
 
 
+async def test_when_rights_become_others_a_page_is_told_everything_anew(told, viewer, monkeypatch):
+    """What did not change meanwhile would be missing, or stay shown, for as long as the page is open."""
+    monkeypatch.setattr(socket, "CHECKED_SECONDS", 0)
+
+    def grant(*addresses):
+        vera = User.objects.get(username="vera")
+        OperatorRole.objects.update_or_create(user=vera, defaults={"role": RESTRICTED})
+        Grant.objects.filter(user=vera).delete()
+        Grant.objects.bulk_create(Grant(user=vera, pattern=address, verbs=["metrics"]) for address in addresses)
+
+    async def told_of(page, number):
+        cells = {}
+        for _ in range(50):
+            message = await page.hear()
+            cells = {**({} if message["full"] else cells), **message["cells"]}
+            if message["full"] and f"destinations/{number}/depth" in cells:
+                break
+        return message, {key[:14] for key in cells if key.endswith("/depth")}
+
+    watch = ["destinations/1", "destinations/2"]
+    await sync_to_async(grant)("queue/orders")
+    page, message = await watching(viewer, watch)
+    assert {key[:14] for key in message["cells"] if key.endswith("/depth")} == {"destinations/1"}
+    await sync_to_async(grant)("queue/orders", "queue/secret")
+    assert (await told_of(page, 2))[1] == {"destinations/1", "destinations/2"}
+    await sync_to_async(grant)("queue/secret")
+    message, known = await told_of(page, 2)
+    assert known == {"destinations/2"}
+    await page.disconnect()
+    await sync_to_async(grant)("queue/orders", "queue/secret")
+    page, message = await watching(viewer, watch, feed=message["feed"], since=message["version"])
+    assert message["full"], "also if it was away while they changed"
+    await page.disconnect()
+
+
 async def test_nothing_is_read_when_nobody_listens():
     asked = []
 
