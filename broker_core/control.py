@@ -282,11 +282,15 @@ def _look(arguments: Mapping[str, Any]) -> str:
 
 def _listing(arguments: Mapping[str, Any]) -> str:
     """See engine.presence."""
-    if unknown := sorted(set(arguments) - {"after", "limit", "only", "destination", "connection"}):
+    if unknown := sorted(set(arguments) - {"after", "limit", "only", "connection", *_LISTED_OF}):
         return f"a list does not take {unknown[0]}"
     numbers = [arguments.get(name, 0) for name in ("after", "limit", "only", "connection")]
     wrong = any(type(number) is not int or not 0 <= number <= DEPTH_MAX for number in numbers) or arguments.get("limit") == 0
-    return "after, limit, only and connection are whole numbers" if wrong or not isinstance(arguments.get("destination", ""), str) else ""
+    texts = all(isinstance(arguments.get(name, ""), str) for name in _LISTED_OF)
+    return "after, limit, only and connection are whole numbers, all else is a text" if wrong or not texts else ""
+
+
+_LISTED_OF = ("destination", "account", "client_id")
 
 
 def _held(arguments: Mapping[str, Any]) -> str:

@@ -33,9 +33,10 @@ Answer = dict[str, Any]
 
 
 def list_connections(shard: Shard, command: Control) -> Answer:
-    """Those after a number. `origins`: what the node knows of their sockets, by number."""
-    origins = command.arguments.get("origins", {})
-    peers = _page(command, shard.peers)
+    """Those after a number, of one `account` or `client_id` if that is said. `origins`: what the node knows of their sockets, by number."""
+    origins, account, client_id = (command.arguments.get(name) for name in ("origins", "account", "client_id"))
+    fits = (number for number, peer in shard.peers.items() if account in (None, peer.account) and client_id in (None, peer.client_id))
+    peers, origins = _page(command, fits), origins or {}
     return {
         "now": shard.now, "connections": [_connection(shard, shard.peers[number], origins.get(str(number))) for number in peers[0]], "next": peers[1],
     }  # fmt: skip
@@ -92,11 +93,26 @@ def _consumer(shard: Shard, number: int, it: Link | Browser) -> Answer:
 
 
 def list_transactions(shard: Shard, command: Control) -> Answer:
-    """Those of one connection that are neither ended nor prepared: a hundred or so at the most."""
-    peer = _peer(shard, command)
+    """Those that are neither ended nor prepared: of one `connection`, a hundred or so at the most, or of all after a connection's number. A page
+    ends with the connection that fills it."""
+    if "connection" in command.arguments:
+        numbers, following = [_peer(shard, command).number], None
+    else:
+        numbers, following = _page(command, (number for number, peer in shard.peers.items() if peer.transactions or peer.branches))
+    found: list[Answer] = []
+    for number in numbers:
+        found += _open_transactions(shard, shard.peers[number])
+        if len(found) >= command.arguments.get("limit", PAGE_MAX) and number != numbers[-1]:
+            following = number
+            break
+    return {"now": shard.now, "transactions": found, "next": following}
+
+
+def _open_transactions(shard: Shard, peer: Peer) -> list[Answer]:
     found: list[tuple[bytes, Transaction]] = list(peer.transactions.items())
     found += [(branch.name, branch) for branch in peer.branches.values() if peer.transactions.get(branch.name) is not branch]  # suspended, or ended
-    return {"now": shard.now, "transactions": [_transaction(shard, name, it) for name, it in found]}
+    whose = {"connection": peer.number, "account": peer.account, "client_id": peer.client_id}
+    return [whose | _transaction(shard, name, it) for name, it in found]
 
 
 def _transaction(shard: Shard, name: bytes, it: Transaction) -> Answer:

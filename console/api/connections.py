@@ -24,6 +24,8 @@ REASON_MAX = 255
 DELIVERIES_MAX = 1_000
 DESTINATION = OpenApiParameter("destination", OpenApiTypes.INT, description="Only those of the destination of this number.")
 CONNECTION = OpenApiParameter("connection", {"type": "integer", "minimum": 1, "maximum": NUMBER_MAX}, description="Only those of this connection.")
+ACCOUNT = OpenApiParameter("account", OpenApiTypes.STR, description="Only those of this account.")
+CLIENT_ID = OpenApiParameter("client_id", OpenApiTypes.STR, description="Only those with this client identifier.")
 REASON = OpenApiParameter("reason", {"type": "string", "minLength": 1, "maxLength": REASON_MAX}, description="What the client is told; needed.")
 
 
@@ -86,6 +88,9 @@ class Producer(Shape):
 class OpenTransaction(Shape):
     """One that a connection has begun, and that is neither ended nor prepared. What it sends is nowhere yet, what it acknowledges is reserved for it."""
 
+    connection = Integer()
+    account = String()
+    client_id = String(allow_blank=True)
     name = String(help_text="As its client calls it; of AMQP in hexadecimal.")
     xid = String(allow_null=True, help_text="Of a branch of a distributed transaction. Null: it is local.")
     state = serializers.ChoiceField(("active", "suspended", "ended", "failed"), help_text="Only a branch is other than active.")
@@ -137,9 +142,11 @@ def _delivery(row: dict[str, Any]) -> dict[str, Any]:
 
 
 class Connections(View):
-    @says("List connections with what they hold", Connection, paged=True, asks_only=True)
+    @says("List connections with what they hold", Connection, paged=True, asks_only=True, parameters=[ACCOUNT, CLIENT_ID])
     def get(self, request: Request) -> Response:
-        found = service.connections(self.actor, self.number_after(), self.limit())
+        query = self.request.query_params
+        of = {name: query[name] for name in ("account", "client_id") if name in query}
+        found = service.connections(self.actor, self.number_after(), self.limit(), **of)
         return page(Connection, ([_connection(row) for row in found["connections"]], found["next"]))
 
 
@@ -153,13 +160,6 @@ class OneConnection(View):
     @idempotent
     def delete(self, request: Request, number: str) -> Response:
         return told(service.disconnect(self.actor, int(number), self.request.query_params.get("reason", "")))
-
-
-class Transactions(View):
-    @says("List the open transactions of a connection", OpenTransaction(many=True), asks_only=True)
-    def get(self, request: Request, number: str) -> Response:
-        found = service.transactions(self.actor, int(number))
-        return Response(OpenTransaction([row | {"ends_at": instant(row["ends_at"])} for row in found], many=True).data)
 
 
 class _Narrowed(View):
@@ -179,6 +179,13 @@ class _Narrowed(View):
         if it is None:
             raise Problem("not-found")
         return it.address
+
+
+class Transactions(_Narrowed):
+    @says("List open transactions, all of a connection on one page", OpenTransaction, paged=True, asks_only=True, parameters=[CONNECTION])
+    def get(self, request: Request) -> Response:
+        found = service.transactions(self.actor, self.number_after(), self.limit(), connection=self._connection())
+        return page(OpenTransaction, ([row | {"ends_at": instant(row["ends_at"])} for row in found["transactions"]], found["next"]))
 
 
 class Producers(_Narrowed):

@@ -5,6 +5,8 @@ from functools import lru_cache
 from drf_spectacular.utils import PolymorphicProxySerializer, extend_schema_field
 from rest_framework import serializers
 
+from broker_core.viewing import LEVEL_NAMES
+from console import xids
 from console.selectors.alert_values import COMPARATORS, METRICS
 from console.selectors.node import STATES as NODE_STATES
 from console.selectors.requests import STATES
@@ -189,13 +191,37 @@ class Subscription(Shape):
 class Branch(Shape):
     number = Integer()
     xid = String()
+    decoded = serializers.SerializerMethodField(help_text="The XID's parts: what is printable of them as text, before its hexadecimal digits.")
     account = String()
     state = String(help_text="prepared; or committed, rolled back: by hand, and not forgotten yet.")
     sends = Integer()
     acknowledgements = Integer()
     octets = Integer()
     prepared_at = Instant()
+    age_seconds = serializers.FloatField(help_text="Since it was prepared.")
     ended_at = Instant(allow_null=True)
+
+    @extend_schema_field({"type": "object", "additionalProperties": {"type": "string"}})
+    def get_decoded(self, it: object) -> dict[str, str]:
+        return {name.lower().replace(" ", "_"): text for name, text in xids.parts(it.xid)}
+
+
+class BranchItem(Shape):
+    """A message that a branch sends, or one that it acknowledged."""
+
+    number = Integer()
+    sends = Boolean()
+    address = String(allow_null=True, help_text="Null: the destination is gone.")
+    subscription = Integer(help_text="Of what it acknowledged; 0: of a queue.")
+    position = Integer()
+    size = Integer()
+    priority = Integer()
+    reliability = serializers.SerializerMethodField()
+    message_id = String(allow_null=True, help_text="Null: it is given one when it is placed, or only its position is kept.")
+
+    @extend_schema_field({"type": "string", "enum": LEVEL_NAMES})
+    def get_reliability(self, it: object) -> str:
+        return LEVEL_NAMES[it.reliability]
 
 
 class Account(Shape):

@@ -74,6 +74,15 @@ class OneBranch(View):
         return one(shapes.Branch, branches.by_number(int(number)))
 
 
+class BranchItems(View):
+    @says("What a prepared branch sends and has acknowledged, in order", shapes.BranchItem, paged=True)
+    def get(self, request: Request, number: str) -> Response:
+        self.look("branch query")
+        if branches.by_number(int(number)) is None:
+            raise Problem("not-found")
+        return page(shapes.BranchItem, branches.items(int(number), self.number_after() if self.after() else -1, self.limit()))
+
+
 class EndBranch(View):
     @says("End a prepared branch by hand, or forget that it was", shapes.ControlRequest, asks=True, once=True)
     @idempotent

@@ -44,6 +44,7 @@ class Command:
 MESSAGES = "destinations/{destination}/messages"
 AGAIN = {"json": "json-body", **{f"from_message.{name}": f"from-{name}" for name in ("destination", "message", "subscription")}}
 BY_HAND = "Its coordinator may decide otherwise, and then half of it is done."
+XID = "decoded.global_transaction decoded.branch_qualifier"
 LISTED = "key message_id state priority size accepted_at attempts delivery.account dead.reason dead.origin"
 COMMANDS = (
     # -- destinations
@@ -108,8 +109,9 @@ COMMANDS = (
     Command("create", "dur", "POST", "subscriptions"),
     Command("destroy", "dur", "DELETE", "subscriptions/{number}", asks="What it keeps is discarded."),
     Command("purge", "dur", "POST", "subscriptions/{number}/purge", asks="What it keeps is discarded.", follows=True),
-    Command("list", "txn", "GET", "branches", "number xid state account sends acknowledgements octets prepared_at"),
+    Command("list", "txn", "GET", "branches", f"number {XID} state account sends acknowledgements octets age_seconds"),
     Command("query", "txn", "GET", "branches/{number}"),
+    Command("list", "txnitem", "GET", "branches/{number}/items", "number sends address subscription message_id position size priority reliability"),
     Command("commit", "txn", "POST", "branches/{number}/{verb}", fixed={"verb": "commit"}, asks=BY_HAND),
     Command("rollback", "txn", "POST", "branches/{number}/{verb}", fixed={"verb": "rollback"}, asks=BY_HAND),
     Command("forget", "txn", "POST", "branches/{number}/{verb}", fixed={"verb": "forget"}, asks="Its coordinator is not told any more how it ended."),
@@ -117,7 +119,7 @@ COMMANDS = (
     Command("list", "cxn", "GET", "connections", "connection account client_id protocol address since producers consumers unsettled oldest_since"),
     Command("query", "cxn", "GET", "connections/{number}"),
     Command("destroy", "cxn", "DELETE", "connections/{number}", asks="Its client is told the reason, and may connect again."),
-    Command("list", "opentxn", "GET", "connections/{number}/transactions", "name xid state ends_at sends acknowledgements octets destinations refused"),
+    Command("list", "opentxn", "GET", "transactions", "connection account name xid state ends_at sends acknowledgements octets destinations refused"),
     Command("list", "producer", "GET", "producers", "producer connection account client_id destination link since sent waiting held_up"),
     Command("query", "producer", "GET", "producers/{number}"),
     Command("list", "con", "GET", "consumers", "consumer kind connection account destination subscription_name delivered unsettled oldest_since"),

@@ -122,7 +122,7 @@ def release(request: HttpRequest, number: str) -> HttpResponse:
 def _transactions(actor: Actor, number: int, again: bool) -> list[tuple[dict[str, Any], datetime | None]]:
     """Each with when it is rolled back unless it has ended."""
     try:
-        return [(each, _instant(each["ends_at"])) for each in service.transactions(actor, number, again=again)]
+        return [(each, _instant(each["ends_at"])) for each in service.transactions(actor, connection=number, again=again)["transactions"]]
     except Declined as error:
         raise Http404(GONE) from error
 

@@ -16,10 +16,10 @@ from console.selectors import accounts, branches, destinations, node, subscripti
 from console.services import connections, life
 from console.services.audit import Actor
 from console.services.looking import Declined, NodeSilent
+from console.xids import parts
 
 from .actor import actor_of
 from .asked import asked
-from .xids import parts
 
 SHOWN_MAX = 8
 CONNECTIONS_MAX = 1_000

@@ -5,17 +5,16 @@ from __future__ import annotations
 from django.contrib import messages
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
-from django.utils import timezone
 from django.views.decorators.http import require_http_methods, require_safe
 
 from broker_core.viewing import LEVEL_NAMES
+from console import xids
 from console.permissions import RESOLVE_TRANSACTIONS, may
 from console.selectors import audit, branches
 from console.selectors.branches import Branch
 from console.services import branches as service
 from console.services.audit import look
 
-from . import xids
 from .actor import actor_of
 from .asked import asked, whole
 from .telling import tell
@@ -37,8 +36,7 @@ def listing(request: HttpRequest) -> HttpResponse:
     actor, wanted = actor_of(request), asked(request, choices={"state": VIEWS}, texts=())
     look(actor, "branch list")
     found, following = branches.page(_number(wanted["after"]), ended=bool(wanted["state"]))
-    now = timezone.now()
-    rows = [(it, xids.parts(it.xid), (now - it.prepared_at).total_seconds()) for it in found]
+    rows = [(it, xids.parts(it.xid), it.age_seconds) for it in found]
     context = {"asked": wanted, "rows": rows, "following": following, "tabs": _tabs("ended" if wanted["state"] else "")}
     return render(request, "console/transactions.html", context)
 
@@ -70,7 +68,7 @@ def one(request: HttpRequest, number: str) -> HttpResponse:
     rows = [(item, LEVEL_NAMES[item.reliability]) for item in items]
     context = {
         "it": it, "asked": wanted, "parts": xids.parts(it.xid), "rows": rows, "following": following, "in_doubt": it.state == PREPARED,
-        "seconds": (timezone.now() - it.prepared_at).total_seconds(), "may_end": may(actor, RESOLVE_TRANSACTIONS), "tabs": _tabs("none"),
+        "seconds": it.age_seconds, "may_end": may(actor, RESOLVE_TRANSACTIONS), "tabs": _tabs("none"),
     }  # fmt: skip
     return render(request, "console/transaction.html", context)
 

@@ -13,7 +13,8 @@ STATES = {PREPARED: "prepared", 5: "committed", 6: "rolled back"}
 
 _BRANCHES = """
     SELECT branch AS number, xid, account, state, sends, acknowledgements, octets,
-           to_timestamp(prepared_at / 1000.0) AS prepared_at, to_timestamp(ended_at / 1000.0) AS ended_at
+           to_timestamp(prepared_at / 1000.0) AS prepared_at, to_timestamp(ended_at / 1000.0) AS ended_at,
+           greatest(0, extract(epoch FROM clock_timestamp()) - prepared_at / 1000.0)::float8 AS age_seconds
       FROM surety.prepared WHERE shard = 0"""
 
 
@@ -29,6 +30,8 @@ class Branch:
     """Of what it sends."""
     prepared_at: datetime
     ended_at: datetime | None
+    age_seconds: float
+    """Since it was prepared, by the database's clock."""
 
 
 @dataclass(slots=True, frozen=True)

@@ -20,10 +20,13 @@ class NoProducer(NotThere):
     """None has the number, or it has gone."""
 
 
-def connections(actor: Actor, after: int = 0, limit: int = 100, only: int | None = None, *, again: bool = False) -> dict[str, Any]:
-    """`again`: for a page that is open and keeps itself up to date; the answer may be a second old. Raises PermissionDenied, NodeSilent."""
+def connections(
+    actor: Actor, after: int = 0, limit: int = 100, only: int | None = None, *, again: bool = False, **of: str
+) -> dict[str, Any]:
+    """`again`: for a page that is open and keeps itself up to date; the answer may be a second old. `of`: one `account`, one `client_id`.
+    Raises PermissionDenied, NodeSilent."""
     require(actor, LOOK, "list connections", reads=True)
-    return _looked(actor, "connections", {"after": after, "limit": limit} | ({"only": only} if only is not None else {}), again)
+    return _looked(actor, "connections", {"after": after, "limit": limit, **of} | ({"only": only} if only is not None else {}), again)
 
 
 def consumers(
@@ -58,10 +61,13 @@ def producer(actor: Actor, number: int) -> dict[str, Any]:
     return dict(found[0])
 
 
-def transactions(actor: Actor, connection: int, *, again: bool = False) -> list[dict[str, Any]]:
-    """Those that it has begun and that are neither ended nor prepared; `again` as above. Raises PermissionDenied, NodeSilent, Declined."""
+def transactions(
+    actor: Actor, after: int = 0, limit: int = 100, *, connection: int | None = None, again: bool = False
+) -> dict[str, Any]:
+    """Those that are begun and neither ended nor prepared: of one connection, or of all after a connection's number; `again` as above.
+    Raises PermissionDenied, NodeSilent, Declined."""
     require(actor, LOOK, "list transactions", reads=True)
-    return list(_looked(actor, "transactions", {"connection": connection}, again)["transactions"])
+    return _looked(actor, "transactions", {"after": after, "limit": limit} | ({} if connection is None else {"connection": connection}), again)
 
 
 def consumer(actor: Actor, number: int) -> dict[str, Any] | None:

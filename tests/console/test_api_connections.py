@@ -46,13 +46,21 @@ def test_who_produces_to_which_destination(node, operator):
     problem(call(operator, "GET", f"producers/{1 << 60}"), 404, "not-found")
 
 
-def test_what_a_connection_has_open_is_listed(node, operator):
-    assert call(operator, "GET", "connections/2/transactions").document == []
-    node.does(c.Begin(2, b"t-1"), c.Transacted(2, b"t-1", c.Settle(2, 7, [1])))
-    (open_one,) = call(operator, "GET", "connections/2/transactions").document
+def test_connections_are_found_by_account_and_by_client(node, operator):
+    for query, expected in (("account=shop", [2]), ("client_id=till", [2]), ("account=guest&client_id=till", []), ("account=sho", [])):
+        assert [item["connection"] for item in call(operator, "GET", f"connections?{query}").document["items"]] == expected
+
+
+def test_what_is_open_is_listed_of_one_connection_and_of_all(node, operator):
+    assert call(operator, "GET", "transactions").document == {"items": [], "next": None}
+    node.does(c.Begin(2, b"t-1"), c.Transacted(2, b"t-1", c.Settle(2, 7, [1])), c.Begin(1, b"t-2"), c.Begin(1, b"t-3"))
+    first = call(operator, "GET", "transactions?limit=1").document
+    assert ([(item["connection"], item["name"]) for item in first["items"]], first["next"]) == ([(1, "t-2"), (1, "t-3")], "1")
+    assert [item["client_id"] for item in call(operator, "GET", "transactions?after=1").document["items"]] == ["till"]
+    (open_one,) = call(operator, "GET", "transactions?connection=2").document["items"]
     assert (open_one["name"], open_one["state"], open_one["acknowledgements"], open_one["destinations"]) == ("t-1", "active", 1, ["queue/orders"])
     assert (open_one["xid"], open_one["refused"]) == (None, None)
-    assert "no such connection" in problem(call(operator, "GET", "connections/9/transactions"), 409, "refused").lower()
+    assert "no such connection" in problem(call(operator, "GET", "transactions?connection=9"), 409, "refused").lower()
 
 
 def test_what_hangs_is_given_back(node, operator):
@@ -77,7 +85,7 @@ def test_each_needs_its_right(node, viewer):
         assert call(Client(), method, path, {} if method == "POST" else None).status_code == 401
     rita = person("rita", role="restricted")
     producer = node.produces(2, "queue/orders")
-    for path in ("connections", "connections/2", "connections/2/transactions", "consumers", "producers"):
+    for path in ("connections", "connections/2", "transactions", "consumers", "producers"):
         problem(call(bearer(token(rita, name=path.replace("/", "."))), "GET", path), 403, "forbidden")
     client = bearer(token(rita, name="t"))
     problem(call(client, "GET", "consumers/7/deliveries"), 404, "not-found")

@@ -112,6 +112,28 @@ def test_prepared_branches_are_listed_and_what_the_node_does_not_know_is_refused
     assert [what for (what,) in done] == ["commit", "rollback", "forget"]
 
 
+def test_a_branch_is_told_by_the_parts_of_its_xid_and_with_what_is_in_it(operator, database):
+    facts.destination(database, 5, "queue/orders")
+    facts.execute(
+        database,
+        "INSERT INTO surety.prepared VALUES (0, 7, '7.6f726465722d34.00ff', 'guest', 4, 1, 2, 10, extract(epoch FROM now()) * 1000 - 60000, NULL)",
+    )
+    for item, outcome, destination, address in ((0, -1, 0, "topic/prices"), (1, 0, 5, ""), (2, 0, 6, "")):
+        facts.execute(
+            database,
+            "INSERT INTO surety.prepared_item VALUES (0, 7, %s, %s, 0, %s, 0, '', 0, 41, 0, %s, 10, 0, 4, 4, 0, NULL, NULL, NULL, '', NULL, '', '')",
+            [item, outcome, address, destination],
+        )
+    told = call(operator, "GET", "branches/7").document
+    assert told["decoded"] == {"format": "7", "global_transaction": "order-4 (6f726465722d34)", "branch_qualifier": "00ff"}
+    assert 60 <= told["age_seconds"] < 120
+    first = call(operator, "GET", "branches/7/items?limit=1").document
+    assert ([(each["sends"], each["address"], each["reliability"]) for each in first["items"]], first["next"]) == ([(True, "topic/prices", "assured")], "0")
+    rest = call(operator, "GET", f"branches/7/items?after={first['next']}").document
+    assert [(each["sends"], each["address"], each["position"]) for each in rest["items"]] == [(False, "queue/orders", 41), (False, None, 41)]
+    problem(call(operator, "GET", "branches/8/items"), 404, "not-found")
+
+
 def test_the_audit_goes_back_by_pages(operator, database):
     for number in range(5):
         call(operator, "POST", "accounts", {"name": f"a{number}", "password": "long enough"})

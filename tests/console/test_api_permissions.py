@@ -19,7 +19,7 @@ READS = {
     "requests/1": ANYBODY, "destinations": ANYBODY, "destinations/1": ANYBODY, "policies": LOOKERS, "policies/queue/a": LOOKERS, "aliases": LOOKERS,
     "aliases/queue/a": LOOKERS, "objects": LOOKERS, "objects/a": LOOKERS, "links": LOOKERS, "links/a": LOOKERS, "subscriptions": ANYBODY,
     "subscriptions/stale": ANYBODY, "subscriptions/1": ANYBODY,
-    "branches": LOOKERS, "branches/1": LOOKERS, "operations": ANYBODY, "operations/1": ANYBODY,
+    "branches": LOOKERS, "branches/1": LOOKERS, "branches/1/items": LOOKERS, "operations": ANYBODY, "operations/1": ANYBODY,
     "undo": ANYBODY, "undo/1": ANYBODY,
     "accounts": LOOKERS, "accounts/guest": LOOKERS, "access": LOOKERS, "access/1": LOOKERS,
     "alerts": LOOKERS, "alerts/a": LOOKERS, "firing": LOOKERS, "alert-events": LOOKERS,
@@ -136,6 +136,8 @@ def _template(path):
         return ROOT + path
     if first == "pipeline":
         return f"{ROOT}pipeline/{rest.replace('/1', '/{number}')}"
+    if rest == "1/items":
+        return f"{ROOT}{first}/{{number}}/items"
     if first in ("destinations", "operations", "undo", "subscriptions", "branches", "requests", "grants", "access"):
         _, slash, verb = rest.partition("/")
         return f"{ROOT}{first}/{{number}}{slash}{verb if first in ('destinations', 'operations', 'undo', 'subscriptions') else '{verb}' if verb else ''}"

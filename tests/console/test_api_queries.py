@@ -13,7 +13,8 @@ from tests.console.api import ROOT, call
 LISTS = {
     "destinations": 1, "destinations?sort=depth": 1, "destinations?search=q1": 1, "destinations?temporary=true": 1,
     "destinations?address=queue/q1": 1, "destinations/1": 2, "policies": 1, "policies/queue/a": 1, "aliases": 1, "aliases/queue/a": 1, "objects": 1,
-    "objects/a": 1, "links": 1, "links/a": 1, "subscriptions": 1, "subscriptions?idle_seconds=60": 1, "branches": 1, "branches/1": 1, "accounts": 1,
+    "objects/a": 1, "links": 1, "links/a": 1, "subscriptions": 1, "subscriptions?idle_seconds=60": 1, "branches": 1, "branches/1": 1, "branches/1/items": 2,
+    "accounts": 1,
     "accounts/a": 1, "access": 1, "access/1": 1, "operators": 2, "operators/olga": 2, "grants": 1, "grants/1": 1, "tokens": 1, "audit": 1,
     "audit?who=olga": 1, "audit?what=purge": 1, "audit?address=queue/a": 1, "audit?refused=true": 1, "audit?since=2026-01-01": 1, "requests/1": 1,
     "operations": 1, "operations?open=true": 1, "operations/1": 1, "undo": 1, "undo?open=true": 1, "undo/1": 1,
@@ -29,7 +30,7 @@ SMALL = {"lease", "node_status"}
 
 
 ASK_THE_NODE = {"subscriptions/stale", "subscriptions/{number}", "connections", "connections/{number}", "consumers", "consumers/{number}/deliveries"}
-ASK_THE_NODE |= {"producers", "producers/{number}", "connections/{number}/transactions"}
+ASK_THE_NODE |= {"producers", "producers/{number}", "transactions"}
 """They look at no table but that of requests."""
 WITHOUT_ROWS = {"problems", "schema/"}
 ALL_OF_IT = {"definitions"}

@@ -102,6 +102,7 @@ def test_open_transactions_of_a_connection_are_told_with_what_is_in_them() -> No
     bench.flush()
     local, hopeless, branch = bench.control("transactions", connection=2)["transactions"]
     assert local | {"octets": 0} == {
+        "connection": 2, "account": "shop", "client_id": "till",
         "name": "t 1", "xid": None, "state": "active", "ends_at": at + bench.limits.transaction_ms_max, "sends": 1, "octets": 0, "acknowledgements": 2,
         "destinations": [QUEUE], "refused": None,
     }  # fmt: skip
@@ -109,7 +110,24 @@ def test_open_transactions_of_a_connection_are_told_with_what_is_in_them() -> No
     assert "outstanding" in hopeless["refused"]
     assert (branch["name"], branch["xid"], branch["state"], branch["sends"], branch["destinations"]) == ("b", "7.61.62", "suspended", 1, [TOPIC])
     assert bench.control("transactions", connection=1)["transactions"] == []
+    assert [row["name"] for row in bench.control("transactions")["transactions"]] == ["t 1", "01ff", "b"]
     assert bench.control("transactions", connection=9)["refusal"] == "NO_SUCH_CONNECTION"
+
+
+def test_a_page_of_open_transactions_ends_with_the_connection_that_fills_it() -> None:
+    bench = Bench()
+    for number in range(2, 6):
+        bench.apply(c.Open(number, "shop", ""), *[c.Begin(number, b"%d" % each) for each in range(0 if number == 3 else 2)])
+    first = bench.control("transactions", limit=3)
+    assert ([row["connection"] for row in first["transactions"]], first["next"]) == ([2, 2, 4, 4], 4)
+    last = bench.control("transactions", limit=3, after=4)
+    assert ([row["connection"] for row in last["transactions"]], last["next"]) == ([5, 5], None)
+
+
+def test_connections_of_an_account_or_of_a_client_are_told_alone() -> None:
+    bench = holding()
+    assert list(by_number(bench.control("connections", account="shop")["connections"], "connection")) == [2]
+    assert list(by_number(bench.control("connections", client_id="till", account="guest")["connections"], "connection")) == []
 
 
 def told(bench: Bench, known: dict[int, Producers], /, **asked: Any) -> dict[str, Any]:
