@@ -13,6 +13,8 @@ from broker_core.store.lease import Times
 def stomp_limits_of(config: BrokerConfig) -> StompLimits:
     return StompLimits(
         **_sending(config),
+        prefetch_max=min(StompLimits().prefetch_max, config.link_unsettled_max),
+        outstanding_octets_max=config.link_outstanding_octets_max,
         header_octets_max=config.header_octets_max,
         headers_max=config.headers_max,
         connect_ms_max=config.login_seconds * 1000,

@@ -29,7 +29,7 @@ from .refusals import REFUSALS, error_frame, sentences
 from .sections import CLIENT_COMMANDS, Malformed, Section, SectionMemory, on_wire
 from .subscriptions import Subscriptions
 from .temporaries import Temporaries
-from .tokens import Farewell, Receipt, Unsubscribed
+from .tokens import Farewell, Receipt, Subscribed, Unsubscribed
 from .unconfirmed import Unconfirmed
 
 CONNECTING = frozenset(("CONNECT", "STOMP"))
@@ -219,7 +219,7 @@ class Connection:
             elif output.__class__ is Refused:
                 self._refused(output)
             elif output.__class__ is Attached:
-                out.append(b"RECEIPT\nreceipt-id:%b\nprefetch-count:%d\n\n\0" % (output.token.receipt, output.credit))
+                self._subscribed(output.token, output.credit)
             elif output.__class__ is Browsed:
                 link = self._subscriptions.link(output.link)
                 if link is not None:
@@ -229,10 +229,17 @@ class Connection:
         if out:
             self._heart.sent_at = now
 
+    def _subscribed(self, token: Receipt, credit: int) -> None:
+        """Who knows how far he is delivered ahead does not wait for more with acknowledgements that would make room for it."""
+        octets = self._limits.outstanding_octets_max
+        self._out.append(b"RECEIPT\nreceipt-id:%b\nprefetch-count:%d\nprefetch-octets:%d\n\n\0" % (token.receipt, credit, octets))
+
     def _confirmed(self, token: object) -> None:
         if isinstance(token, Unsubscribed):
             self._subscriptions.forget(token.link)
-        if isinstance(token, Unsubscribed | Receipt | Farewell) and token.receipt is not None:
+        if isinstance(token, Subscribed):
+            self._subscribed(token, token.credit)
+        elif isinstance(token, Unsubscribed | Receipt | Farewell) and token.receipt is not None:
             self._out.append(b"RECEIPT\nreceipt-id:%b\n\n\0" % token.receipt)
         if isinstance(token, Farewell):
             self._close("the client disconnected")

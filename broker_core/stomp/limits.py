@@ -34,6 +34,8 @@ class Limits:
     """Deliveries outstanding without a word from the client; ActiveMQ's default for queues."""
     prefetch_max: int = 65535
     """No client has use for more; the engine bounds octets besides (R16)."""
+    outstanding_octets_max: int = 16 << 20
+    """That bound, which is said in the receipt of SUBSCRIBE."""
     unconfirmed_max: int = 1000
     """Sends whose receipt is outstanding before reading pauses (R20)."""
     unconfirmed_octets_max: int = 1024 * 1024

@@ -169,7 +169,7 @@ def _prefetch(headers: dict[str, str], limits: Limits) -> int:
             if not (value.isascii() and value.isdigit()):
                 raise Malformed(f"header {name} is {quoted(value)}, not a number of messages")
             return min(int(value[:18]), limits.prefetch_max) or zero
-    return limits.prefetch_default
+    return min(limits.prefetch_default, limits.prefetch_max)
 
 
 def _threshold(headers: dict[str, str]) -> int:

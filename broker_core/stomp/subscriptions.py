@@ -19,7 +19,7 @@ from .mapping import flag, quoted
 from .sections import Malformed, on_wire
 from .subscribe import Acknowledge, is_named, subscribing, subscription_name
 from .temporaries import Temporaries
-from .tokens import Receipt, Unsubscribed
+from .tokens import Receipt, Subscribed, Unsubscribed
 
 REQUEUE = "requeue"
 """RabbitMQ's header of NACK; false: dead at once."""
@@ -86,6 +86,8 @@ class Subscriptions:
             self._by_durable_name.setdefault(link.durable_name, {})[key] = None
         if wanted.browses:
             return Browse(self._peer, wire, wanted.address, token, wanted.wanted, name=wanted.name, client_id=wanted.client_id)
+        if token is not None and not link.presettled:
+            token = Subscribed(token.receipt, wanted.credit)
         return Attach(
             self._peer, wire, wanted.address, token, wanted.credit, replenish=True, presettled=wanted.acknowledge is Acknowledge.AUTO,
             name=wanted.name, durable=wanted.durable, shared=wanted.shared, wanted=wanted.wanted,

@@ -12,6 +12,16 @@ class Receipt:
         self.receipt = receipt
 
 
+class Subscribed(Receipt):
+    """Of an Attach whose consumer acknowledges: its receipt says how far it is delivered ahead of that."""
+
+    __slots__ = ("credit",)
+
+    def __init__(self, receipt: bytes, credit: int) -> None:
+        super().__init__(receipt)
+        self.credit = credit
+
+
 class Unsubscribed:
     """Of a Detach: the link is forgotten when it is confirmed; until then its deliveries may still arrive."""
 

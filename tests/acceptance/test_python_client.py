@@ -7,7 +7,18 @@ import time
 
 import pytest
 
-from broker_core.client import AcknowledgeMode, Connection, DeliveryMode, IllegalStateException, JMSException, MapMessage, Message, Queue, TextMessage
+from broker_core.client import (
+    AcknowledgeMode,
+    Connection,
+    DeliveryMode,
+    IllegalStateException,
+    JMSException,
+    MapMessage,
+    Message,
+    Queue,
+    ResourceAllocationException,
+    TextMessage,
+)
 from tests.acceptance.python_client import AUTO, CLIENT, DUPS_OK, INDIVIDUAL, NO_ACKNOWLEDGE, QUIET, SOON, crash, factory, fill, is_empty, left, texts
 from tests.support.clients import Connection as StompConnection
 from tests.support.service import Service, await_true
@@ -227,6 +238,19 @@ def test_a_transaction_may_be_larger_than_the_prefetch(service: Service, orders:
         assert texts(session.create_consumer(orders), 35) == [str(number) for number in range(35)]
         session.commit()
     assert is_empty(service, orders)
+
+
+def test_who_waits_for_more_octets_than_may_be_outstanding_is_told_to_acknowledge_and_then_goes_on(connection: Connection, orders: Queue) -> None:
+    fill(connection, orders, *["x" * 1_000_000] * 20)  # SURETY_LINK_OUTSTANDING_OCTETS_MAX is 16 MiB
+    consumer = connection.create_session(CLIENT).create_consumer(orders)
+    received: list[Message | None] = []
+    with pytest.raises(ResourceAllocationException, match="beyond 16777216: acknowledge some"):
+        while True:
+            received.append(consumer.receive())
+    held = received[-1]
+    assert held is not None and 16 <= len(received) <= 17
+    held.acknowledge()
+    assert len(texts(consumer, 20 - len(received))) == 20 - len(received)
 
 
 # -- listeners ----------------------------------------------------------------------------------------------------------------------------

@@ -1,4 +1,5 @@
-"""The consumer flow threshold (checklist item 34): what is said to the broker, and that nobody waits for more with a batch that waits for it."""
+"""How far ahead a consumer is delivered: the flow threshold (checklist item 34), what the broker says of messages and octets, and that nobody waits for more
+with what it must acknowledge first."""
 
 from __future__ import annotations
 
@@ -101,6 +102,62 @@ def test_who_holds_as_much_as_the_destination_allows_is_told_so() -> None:
         consumer.receive(broker.now, 0)
 
 
+# -- and octets ---------------------------------------------------------------------------------------------------------------------------
+def bounded(mode: AcknowledgeMode, octets: int, **settings: Any) -> tuple[Broker, ConsumerMachine]:
+    """A consumer on a topic to which the broker sends no more while so many octets are not acknowledged."""
+    broker = Broker(**(ACTIVEMQ | settings))
+    consumer, _ = broker.session(mode).create_consumer(Subscription(destination=Topic("t")))
+    (subscribe,) = broker.hears()
+    broker.says(f"RECEIPT\nreceipt-id:{subscribe.receipt}\nprefetch-count:32767\nprefetch-octets:{octets}\n\n\0".encode())
+    return broker, consumer
+
+
+@pytest.mark.parametrize("mode", [DUPS_OK, TRANSACTED])
+def test_a_batch_is_acknowledged_when_it_has_half_of_the_octets_that_the_broker_says(mode: AcknowledgeMode) -> None:
+    broker, consumer = bounded(mode, 65_536)
+    for _ in range(3):
+        for _ in range(3):
+            broker.delivers(consumer, body=b"x" * 10_000)
+            broker.receive(consumer)
+        assert broker.heard() == []
+        broker.delivers(consumer, body=b"x" * 10_000)
+        broker.receive(consumer)
+        assert broker.heard()[-1].startswith("ACK ")
+
+
+@pytest.mark.parametrize("mode", [CLIENT, INDIVIDUAL])
+def test_who_holds_as_many_octets_as_the_broker_lets_be_outstanding_is_told_so_until_he_acknowledges(mode: AcknowledgeMode) -> None:
+    broker, consumer = bounded(mode, 65_536)
+    for _ in range(6):
+        assert consumer.receive(broker.now, 0) is None  # there is room: more may come
+        broker.delivers(consumer, body=b"x" * 10_240)
+        message, _ = broker.receive(consumer)
+    with pytest.raises(ResourceAllocationException, match="beyond 65536: acknowledge some"):
+        consumer.receive(broker.now, 0)
+    consumer.session.acknowledge(message.delivery)
+    assert consumer.octets == (0 if mode is CLIENT else 5 * (10_240 + len("destination:/topic/t")))
+    assert consumer.receive(broker.now, 0) is None
+
+
+def test_what_the_broker_writes_around_a_message_does_not_count() -> None:
+    broker, consumer = bounded(CLIENT, 65_536)
+    broker.delivers(consumer, 1_000, body=b"x" * 41)
+    for _ in range(1_000):
+        broker.receive(consumer)
+    assert consumer.octets == 1_000 * len("destination:/topic/t" + "x" * 41)  # nearly 200,000 came
+    assert consumer.receive(broker.now, 0) is None
+
+
+def test_a_broker_that_does_not_say_it_is_taken_for_one_with_sixteen_mebibytes() -> None:
+    broker = Broker()
+    consumer = broker.consumer(broker.session(CLIENT))
+    for _ in range(15):
+        broker.delivers(consumer, body=b"x" * (1 << 20))
+        broker.receive(consumer)
+    with pytest.raises(ResourceAllocationException, match="beyond 16777216"):
+        consumer.receive(broker.now, 0)
+
+
 def test_on_a_new_connection_the_factorys_limit_is_asked_for_again() -> None:
     broker = Broker(reconnect_enabled=True)
     consumer = joins(broker, CLIENT, Queue("a"), "2")
@@ -109,6 +166,15 @@ def test_on_a_new_connection_the_factorys_limit_is_asked_for_again() -> None:
     broker.lets_in()
     says(broker, "9")
     assert consumer.prefetch == 9
+
+
+def test_and_its_octets_are_those_that_the_new_broker_says() -> None:
+    broker, consumer = bounded(CLIENT, 65_536, reconnect_enabled=True)
+    broker.consume(consumer)
+    broker.loses_the_connection()
+    broker.lets_in()
+    broker.confirms()  # as one that says nothing
+    assert (consumer.octets, consumer.octets_max) == (0, 16 << 20)
 
 
 @pytest.mark.parametrize("nonsense", ["", "-3", "many", "\u0663"])

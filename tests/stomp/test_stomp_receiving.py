@@ -136,7 +136,22 @@ def test_who_gets_less_prefetch_than_it_asked_for_reads_it_in_the_receipt(cut: C
     (attach,) = client.says(b"SUBSCRIBE\nid:0\ndestination:/queue/a\nack:client\nreceipt:r\n\n\0")
     assert isinstance(attach, Attach)
     client.machine.send([Attached(PEER, attach.token, 7)], 0)
-    assert client.octets() == b"RECEIPT\nreceipt-id:r\nprefetch-count:7\n\n\0"
+    assert client.octets() == b"RECEIPT\nreceipt-id:r\nprefetch-count:7\nprefetch-octets:16777216\n\n\0"
+
+
+@pytest.mark.parametrize(
+    ("headers", "told"),
+    [
+        (b"ack:client\n", {"prefetch-count": "30", "prefetch-octets": "65536"}),
+        (b"ack:client-individual\nprefetch-count:0\n", {"prefetch-count": "50", "prefetch-octets": "65536"}),
+        (b"ack:client\nprefetch-count:9\n", {"prefetch-count": "9", "prefetch-octets": "65536"}),
+        (b"ack:auto\n", {}), (b"ack:client\nbrowser:true\n", {}),
+    ],
+)  # fmt: skip
+def test_the_receipt_says_how_far_ahead_it_is_delivered_to_who_acknowledges(headers: bytes, told: dict[str, str], cut: Cut) -> None:
+    client = connected(cut, limits=Limits(prefetch_default=30, prefetch_max=50, outstanding_octets_max=65_536))
+    client.confirm(client.says(b"SUBSCRIBE\nid:0\ndestination:/queue/a\nreceipt:r\n%b\n\0" % headers))
+    assert [frame.headers for frame in client.hears()] == [{"receipt-id": "r"} | told]
 
 
 @pytest.mark.parametrize(

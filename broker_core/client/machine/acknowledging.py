@@ -23,9 +23,8 @@ from broker_core.engine.link import NO_THRESHOLD
 from broker_core.stomp.limits import Limits
 
 PREFETCH_MAX = Limits().prefetch_max
-OCTETS_MAX = 8 << 20
-"""A batch is acknowledged when it has so many, whatever its count: half of what the broker lets be outstanding on one consumer (R16), so that
-large messages do not stop a consumer that waits for its count."""
+OUTSTANDING_OCTETS_MAX = Limits().outstanding_octets_max
+"""What a broker lets be outstanding on one consumer (R16), unless it says otherwise."""
 
 
 class When(Enum):

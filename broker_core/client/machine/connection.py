@@ -222,9 +222,8 @@ class ConnectionMachine:
         if frame.command == "RECEIPT":  # with more to say than others, or written unlike our broker writes it
             confirmation = self._awaited.pop(frame.headers.get("receipt-id", "").encode(), None)
             if confirmation is not None:
-                allowed = frame.headers.get("prefetch-count", "")
-                if confirmation.consumer is not None and allowed.isascii() and allowed.isdigit():
-                    confirmation.consumer.allowed(int(allowed[:9]))
+                if confirmation.consumer is not None:
+                    confirmation.consumer.allowed(frame.headers)
                 self._settled(confirmation, None)
         elif frame.command == "ERROR":
             error = refused(frame)

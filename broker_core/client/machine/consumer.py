@@ -8,17 +8,21 @@ from typing import TYPE_CHECKING
 
 from broker_core.client.destinations import Queue, Topic
 from broker_core.client.exceptions import IllegalStateException, JMSException, ResourceAllocationException
+from broker_core.client.headers import number_in
 from broker_core.client.messages import Message, kind_of
 from broker_core.client.properties import header_line
 from broker_core.client.settings import AcknowledgeMode
 from broker_core.engine.link import NO_THRESHOLD
 
-from .acknowledging import Acknowledging, When, acknowledging, lowered, prefetch_of
+from .acknowledging import OUTSTANDING_OCTETS_MAX, Acknowledging, When, acknowledging, lowered, prefetch_of
 from .reader import Delivery
 
 if TYPE_CHECKING:
     from .confirmation import Confirmation
     from .session import SessionMachine
+
+NEARLY = 16
+"""A sixteenth below the broker's bound is as good as there: of messages of other protocols it counts octets that do not come here."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,6 +74,8 @@ class ConsumerMachine:
         self.session = session
         self.what = what
         self.prefetch = self._asked = prefetch_of(connection.settings, what.on_topic, what.durable, what.browses, what.destination.administered)
+        self.octets_max = OUTSTANDING_OCTETS_MAX
+        """The broker sends no more while so many are not acknowledged."""
         self.acknowledging = self._plan()
         self._threshold = self.acknowledging.threshold
         self.subscription = b"%d" % connection.number()
@@ -88,8 +94,10 @@ class ConsumerMachine:
         """Handed over and to be acknowledged when the application asks for it."""
         self.last = b""
         """Of the last one handed over that a cumulative acknowledgement would name; empty: there is none."""
-        self.consumed = self.octets = 0
+        self.consumed = 0
         """Since the last cumulative acknowledgement."""
+        self.octets = 0
+        """Of those, or of those that the application is to acknowledge."""
         self._bounded = self.acknowledging.when is When.NEVER
         self._low = int(self.prefetch * connection.settings.consumer_flow_threshold / 100)
         self._overfull = False
@@ -111,9 +119,10 @@ class ConsumerMachine:
     def confirmed(self) -> None:
         self.is_confirmed = True
 
-    def allowed(self, prefetch: int) -> None:
-        """The destination lets it have no more than so many ahead: batches of which more would be waited for are smaller."""
-        self.prefetch = min(self._asked, max(prefetch, 1))
+    def allowed(self, said: dict[str, str]) -> None:
+        """How far ahead it is delivered, as the receipt of SUBSCRIBE says: batches of which more would be waited for are smaller."""
+        self.prefetch = min(self._asked, max(number_in(said.get("prefetch-count"), self._asked), 1))
+        self.octets_max = max(number_in(said.get("prefetch-octets"), OUTSTANDING_OCTETS_MAX), 1)
         self.acknowledging = lowered(self._plan(), self._threshold, self.prefetch)
 
     # -- arriving -----------------------------------------------------------------------------------------------------------------------
@@ -143,6 +152,8 @@ class ConsumerMachine:
             self._overfull = False
             connection.overfull -= 1
         section, body = delivery.section, delivery.body
+        if self.acknowledging.when is When.ASKED:
+            delivery.octets = delivery.as_counted()
         delivery.section = delivery.body = b""  # the message has them
         acknowledger = None if self.what.browses else session.acknowledger
         message = kind_of(section, body).received(section, body, delivery, acknowledger)
@@ -193,10 +204,12 @@ class ConsumerMachine:
 
     def _check_can_come(self) -> None:
         """Nobody should wait for what the broker will not send."""
+        holds = f"the consumer of {self.what.destination} holds {self.unacked} messages that are not acknowledged,"
         if self.unacked >= self.prefetch:
+            raise ResourceAllocationException(f"{holds} as many as its flow limit lets it have: acknowledge some, or raise consumer_flow_limit")
+        if self.octets >= self.octets_max - self.octets_max // NEARLY:
             raise ResourceAllocationException(
-                f"the consumer of {self.what.destination} holds {self.unacked} messages that are not acknowledged, as many as its flow limit lets "
-                "it have: acknowledge some, or raise consumer_flow_limit"
+                f"{holds} with {self.octets} octets, and the broker sends no more beyond {self.octets_max}: acknowledge some"
             )
 
     def forget_buffer(self) -> None:
@@ -211,7 +224,7 @@ class ConsumerMachine:
         """What the broker counts as outstanding it will deliver again; what it counts as acknowledged is only here."""
         if self.acknowledging.when is not When.NEVER:
             self.forget_buffer()
-            self.prefetch, self.acknowledging = self._asked, self._plan()
+            self.prefetch, self.octets_max, self.acknowledging = self._asked, OUTSTANDING_OCTETS_MAX, self._plan()
 
     def check_open(self) -> None:
         self.session.check()

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from broker_core.client.exceptions import CONNECTION_LOST, JMSException
 
-from .acknowledging import OCTETS_MAX, When
+from .acknowledging import When
 from .confirmation import Confirmation
 from .reader import Delivery
 
@@ -47,13 +47,14 @@ class Consumption:
         if plan.when is When.ASKED:
             self._unacked[delivery] = None
             consumer.unacked += 1
+            consumer.octets += delivery.octets
         elif plan.when is When.BATCH:
             consumer.last = delivery.ack
             consumer.consumed += 1
             consumer.octets += delivery.octets
             self._consumed += 1
             enough = self._consumed if plan.of_session else consumer.consumed
-            if enough >= plan.messages or consumer.octets >= OCTETS_MAX or consumer.is_closed:
+            if enough >= plan.messages or consumer.octets >= consumer.octets_max // 2 or consumer.is_closed:
                 return self.acknowledge_batches() if plan.of_session else self.acknowledge_batch(consumer)
             if plan.timeout_ms and not self._ack_at:
                 self._ack_at = now + plan.timeout_ms
@@ -149,6 +150,7 @@ class Consumption:
                 del self._unacked[delivery]
                 consumer: ConsumerMachine = delivery.consumer
                 consumer.unacked -= 1
+                consumer.octets -= delivery.octets
                 cumulative = consumer.acknowledging.wire == "client" and not only
                 last[consumer if cumulative else delivery] = delivery
         confirmation = None

@@ -29,10 +29,16 @@ class Delivery:
     section: bytes
     body: bytes
     octets: int
-    """Of the section and the body."""
+    """Of the section and the body; of one that waits for the application to acknowledge it, as the broker counts them."""
     consumer: Any = None
     """Whose it is, and on which of the machine's successive connections it came; the machine says both."""
     epoch: int = 0
+
+    def as_counted(self) -> int:
+        """Octets that the broker counts against its bound: the sender's headers, without the lines that it wrote around them itself, and the body."""
+        section = self.section
+        start, stop = section.find(b"\n", section.find(b"\ntimestamp:") + 1), section.rfind(b"\ncontent-length:")
+        return max(stop - start - 1, 0) + len(self.body)
 
 
 @dataclass(slots=True)
