@@ -234,6 +234,7 @@ def _take_page(browser: Browser, page: PageLoaded) -> list[Message]:
     for message in messages:
         as_placed(cursor, message)
         message.redelivered = may_come_again(cursor, message.position)
+        message.failures = cursor.failures.get(message.position, 0)
     return messages
 
 

@@ -158,8 +158,8 @@ class Link:
         lines = [self._start + escape(self._message_id(message), version).encode()]
         if self._acked:
             lines.append(b"ack:%d.%d" % (self.number, tag))
-        if message.redelivered:
-            lines.append(b"redelivered:true")
+        if message.redelivered:  # it came before, though that need not have failed
+            lines.append(b"redelivered:true\nJMSXDeliveryCount:%d" % (max(message.failures, 1) + 1))
         lines.append(b"timestamp:%d" % message.accepted_at)
         if header.annotations:  # before the sender's headers: of repeated ones the first counts
             lines.append(annotation_lines(header.annotations, version))

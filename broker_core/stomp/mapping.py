@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 BROKERS_OWN = frozenset(
     (
         "receipt", "transaction", "content-length", "message-id", "subscription", "ack", "redelivered", "timestamp", "receipt-id",
-        "delay", "AMQ_SCHEDULED_DELAY", "browser", *ADDED,
+        "delay", "AMQ_SCHEDULED_DELAY", "browser", "JMSXDeliveryCount", *ADDED,
     )
 )  # fmt: skip
 """Headers of a SEND that are not kept: they concern its frame or its sending only, or are the broker's to state in MESSAGE and must not be

@@ -72,13 +72,15 @@ def test_what_a_transaction_has_acknowledged_is_shown_until_it_commits() -> None
     assert bench.browse(9) == ["b"]
 
 
-def test_what_failed_before_is_flagged() -> None:
-    bench = Bench()
+def test_what_failed_before_is_flagged_and_says_how_often() -> None:
+    bench = Bench(settings=Settings(redelivery_delay_ms=0))
     bench.send("a", "b")
-    bench.attach(credit=1)
+    bench.attach(credit=2)
     bench.settle(1, outcome=Outcome.FAILED)
+    bench.settle(3, outcome=Outcome.FAILED)
     bench.apply(c.Browse(1, 9, QUEUE))
-    assert [message.redelivered for message in bench.delivered(bench.flush())] == [True, False]
+    shown = [message for output in bench.flush() if isinstance(output, Delivered) and output.link == 9 for message in output.messages]
+    assert [(message.redelivered, message.failures) for message in shown] == [(True, 2), (False, 0)]
 
 
 def test_only_what_was_there_at_the_beginning_is_shown() -> None:

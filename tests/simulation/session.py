@@ -395,7 +395,7 @@ class Session(Author):
         if not subscription.open:  # unsubscribed, and this was on its way: the broker took it back and will flag it
             self._missed(subscription, uid, headers)
             return
-        message = self._auditor.delivered(subscription, uid, body, redelivered, headers, self._now())
+        message = self._auditor.delivered(subscription, uid, body, redelivered, headers, self._now(), int(headers.get("JMSXDeliveryCount", "1")) - 1)
         if not subscription.auto:
             self.inbox.append((subscription, message, headers))
 

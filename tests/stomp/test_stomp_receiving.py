@@ -227,14 +227,15 @@ def test_where_no_ack_header_is_due_there_is_none(version: str, mode: bytes, cut
     }
 
 
-def test_a_message_delivered_again_says_so(cut: Cut) -> None:
+@pytest.mark.parametrize(("failures", "count"), [(0, b"2"), (1, b"2"), (2, b"3"), (11, b"12")])
+def test_a_message_delivered_again_says_so_and_for_the_how_many_th_time(failures: int, count: bytes, cut: Cut) -> None:
     client = connected(cut)
     again = message()
-    again.redelivered = True
+    again.redelivered, again.failures = True, failures
     client.is_delivered(client.subscribes(), again, tag=3)
     assert client.octets() == (
-        b"MESSAGE\nsubscription:0\nmessage-id:ID\\cnode1-5\nack:1.3\nredelivered:true\ntimestamp:1700\ndestination:/queue/a\n"
-        b"content-length:5\n\nhello\0"
+        b"MESSAGE\nsubscription:0\nmessage-id:ID\\cnode1-5\nack:1.3\nredelivered:true\nJMSXDeliveryCount:" + count + b"\n"
+        b"timestamp:1700\ndestination:/queue/a\ncontent-length:5\n\nhello\0"
     )
 
 

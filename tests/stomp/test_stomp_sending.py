@@ -196,7 +196,7 @@ def test_headers_are_kept_in_order_without_what_concerned_the_frame_or_is_the_br
     octets = sent(
         cut,
         b"destination:/queue/a\nreceipt:1\ncontent-length:4\nmessage-id:forged\nsubscription:forged\nack:forged\nredelivered:true\n"
-        b"timestamp:1\ntype:order\ncorrelation-id:c1\nreply-to:/queue/b\ncontent-type:text/plain\npriority:5\nmy key:my value\n",
+        b"JMSXDeliveryCount:9\ntimestamp:1\ntype:order\ncorrelation-id:c1\nreply-to:/queue/b\ncontent-type:text/plain\npriority:5\nmy key:my value\n",
     ).message.header.octets
     assert octets == (
         b"destination:/queue/a\ntype:order\ncorrelation-id:c1\nreply-to:/queue/b\ncontent-type:text/plain\npriority:5\nmy key:my value"

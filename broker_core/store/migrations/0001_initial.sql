@@ -750,7 +750,7 @@ BEGIN
             'redelivered', 'timestamp', 'receipt-id', 'browser', 'JMS_SUN_DMQ_UNDELIVERED_REASON', 'JMS_SUN_DMQ_UNDELIVERED_TIMESTAMP',
             'JMS_SUN_DMQ_UNDELIVERED_COMMENT', 'JMS_SUN_DMQ_UNDELIVERED_EXCEPTION', 'JMS_SUN_DMQ_DELIVERY_COUNT', 'JMS_SUN_DMQ_BODY_TRUNCATED',
             'JMS_SUN_DMQ_PRODUCING_BROKER', 'JMS_SUN_DMQ_DEAD_BROKER', 'original-destination', 'original-timestamp', 'original-expiration',
-            'original-subscription', 'JMS_SURETY_REPLAYED'])
+            'original-subscription', 'JMS_SURETY_REPLAYED', 'JMSXDeliveryCount'])
         ORDER BY key LIMIT 1;
         IF lines IS NOT NULL THEN
             RAISE EXCEPTION '%', lines USING ERRCODE = 'invalid_parameter_value';
