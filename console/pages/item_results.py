@@ -26,7 +26,9 @@ def item_results(actor: Actor, it: Operation) -> list[tuple[str, str, str]]:
         found = browsing.still_there(actor, it.address, keys, it.arguments.get("subscription"))
     except (NodeSilent, Declined, TooSlow, TableGone):
         return [(key_text(key), "", "unknown, as no node tells") for key in keys]
+    # Of one that was left alone then and has gone since, nobody knows what became of it.
+    gone = ("good", "left here") if it.done == len(picked) else ("", "no longer here")
     return [
-        (key_text(key), "good", "left here") if seen is None else (key_text(key), "warn", f"still here, {STATES[seen.state]}")
+        (key_text(key), *gone) if seen is None else (key_text(key), "warn", f"still here, {STATES[seen.state]}")
         for key, seen in zip(keys, found, strict=True)
     ]

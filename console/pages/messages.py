@@ -21,6 +21,7 @@ from console.selectors import destinations, subscriptions, undo
 from console.selectors.destinations import Destination
 from console.services import browsing
 from console.services.audit import require
+from console.services.operations import RIGHTS
 
 from .actor import actor_of
 from .asked import asked
@@ -90,9 +91,10 @@ def listing(request: HttpRequest, number: str) -> HttpResponse:
         return render(request, "console/messages.html", context, status=400)
     page = browsing.page(actor, it.address, search.wanted, ROWS, after=search.after, newest_first=search.newest_first, subscription=search.subscription)
     rows = [row_of(seen, page.now) for seen in page.seen]
+    discarded = undo.latest_of(it.address) if search.after is None else None
     context |= {
         "page": page, "rows": rows, "following": key_text(page.next) if page.next else "", "looked": page.looked_at,
-        "undo": undo.latest_of(it.address) if search.after is None else None,
+        "undo": discarded, "may_undo": discarded is not None and may(actor, RIGHTS[discarded.verb], it.address),
         "all": _all(search, page), "has_dead": any(row.reason for row in rows),
         "other_order": OLDEST if search.newest_first else NEWEST, "shown_first": rows[0].key if rows else "",
     }  # fmt: skip

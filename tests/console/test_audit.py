@@ -1,5 +1,8 @@
 """The audit is only ever added to, and found in by who, what, where and when; refused attempts are in it."""
 
+import re
+from html import unescape
+
 import psycopg
 import pytest
 from django.contrib.auth.models import User
@@ -75,6 +78,32 @@ def test_it_is_found_by_who_what_where_and_when(olga, database):
     assert found("who=%00") == []
     for wrong in ("since=yesterday", "until=0001-01-01", "refused=maybe", "whom=olga"):
         problem(call(olga, "GET", f"audit?{wrong}"), 400, "invalid")
+
+
+def test_its_page_is_searched_by_the_same(operator, database):
+    facts.empty_audit(database)
+    facts.execute(
+        database,
+        """INSERT INTO surety.audit (at, who, what, address, result) VALUES
+           ('2026-01-01', 'olga', 'purge', 'queue/a', NULL), ('2026-01-02', 'vera', 'pause', 'queue/b', '{"refused": "x"}')""",
+    )
+    facts.execute(database, "INSERT INTO surety.audit (at, who, what) SELECT '2026-01-03', 'rob', 'step' FROM generate_series(1, 101)")
+
+    def found(query, status=200):
+        response = operator.get(f"/audit?{query}")
+        assert response.status_code == status
+        page = response.content.decode()
+        return [page.count(f'data-label="Who">{who}') for who in ("olga", "vera", "rob")]
+
+    for query in ("who=olga", "what=purge", "address=queue/a", "until=2026-01-02T00:00", "since=0001-01-01T00:00&until=2026-01-01T00:01"):
+        assert found(query) == [1, 0, 0], query
+    assert found("refused=1") == found("since=2026-01-02T00:00&until=2026-01-03T00:00") == [0, 1, 0]
+    assert found("what=destroy") == found("who=%00olga%00x") == [0, 0, 0]
+    assert "Nothing like that was done." in operator.get("/audit?what=destroy").content.decode()
+    assert found("who=rob") == [0, 0, 100]
+    following = re.search(r'rel="next" href="([^"]+)"', operator.get("/audit?who=rob").content.decode())[1]
+    assert found(unescape(following).partition("?")[2]) == [0, 0, 1], "the next page is of the same search"
+    assert found("since=yesterday", 400) == [0, 0, 0]
 
 
 def test_logins_are_in_it_the_refused_ones_too(database):

@@ -233,5 +233,5 @@ def test_the_audit_is_paged_by_key(operator, database):
     first = operator.get("/audit").content.decode()
     assert "step-250" in first
     assert "step-150<" not in first
-    assert "step-150<" in operator.get("/audit?before=151").content.decode()
-    assert operator.get("/audit?before=nonsense").status_code == 200
+    assert "step-150<" in operator.get("/audit?after=151").content.decode()
+    assert operator.get("/audit?after=nonsense").status_code == 200

@@ -299,3 +299,31 @@ def test_what_is_given_up_is_gone_and_who_may_not_is_not_asked(database, operato
         operator.post(link)
         assert "There is nothing to undo." in text_of(operator.get("/undo"))
     assert operator.get("/undo/99/back").status_code == 404
+
+
+def test_each_of_several_purges_is_undone_from_where_they_are_told(database, operator):
+    with StoreNode(database, undo_ms=3_600_000) as node:
+        for address in ("queue/orders", "queue/other"):
+            node.send(b"a", address=address)
+        node.passes(1000)
+        picked = {"n": [f"{node.number(address)}:1" for address in ("queue/orders", "queue/other")], "typed": "purge"}
+        links = re.findall(r'href="(/undo/[0-9]+/back)"', operator.post("/destinations/picked/purge", picked).content.decode())
+        assert (len(links), node.depth()) == (2, 0)
+        operator.post(links[0])
+        assert (node.depth(), node.depth("queue/other")) == (1, 0)
+
+
+@pytest.mark.parametrize(("verb", "offered"), [("purge", True), ("delete", False)])
+def test_who_may_discard_so_is_offered_to_take_it_back(database, operator, verb, offered):
+    from django.test import Client
+
+    with StoreNode(database, undo_ms=3_600_000) as node:
+        node.send(b"a")
+        operator.post(f"/destinations/{node.number()}/purge", {"depth": "1", "typed": "queue/orders"})
+        reader = person("rita", role="restricted")
+        granted(reader, "queue/orders", "metrics", "browse_headers", verb)
+        client = Client()
+        client.force_login(reader)
+        page = client.get(path(node)).content.decode()
+        assert "were discarded by olga" in page
+        assert bool(re.search(r'href="/undo/[0-9]+/back"', page)) is offered

@@ -159,6 +159,17 @@ def test_what_is_picked_is_moved_and_told_one_by_one(node, operator):
     assert (node.depth(), node.depth("queue/other")) == (1, 3)
 
 
+def test_what_was_left_alone_and_has_gone_since_is_not_called_done(node, operator):
+    node.send(b"a", b"b")
+    node.does(c.Attach(1, 7, "queue/orders", credit=1, replenish=False))
+    ended = operator.post(path(node, "/act"), {"verb": "delete", "m": ["4-0", "4-1"], "typed": "queue/orders"}, follow=True)
+    assert "4-0 still here, with a consumer 4-1 no longer here" in text_of(ended)
+    node.does(c.Settle(1, 7, [1]))
+    shown = operator.get(ended.redirect_chain[-1][0])
+    assert "4-0 no longer here 4-1 no longer here" in text_of(shown)
+    assert "left here" not in text_of(shown)
+
+
 def test_all_that_a_search_finds_is_counted_and_then_no_more_than_that_is_done(node, operator):
     node.send(b"a", b"b", colour="red")
     node.send(b"c", colour="blue")
