@@ -8,14 +8,12 @@ from typing import Any
 from rest_framework import serializers
 from rest_framework.exceptions import ValidationError
 
-from console.services.sending import Outgoing, level_of
+from console.services.sending import TTL_MS_MAX, Outgoing, level_of
 
 from .fields import Body, Choice, Flag, Object, Text, Whole
 
 LEVELS = ("best-effort", "express", "reliable-np", "reliable", "assured")
 TEXT_MAX = 16_384
-MS_MAX = 10 * 365 * 86_400_000
-"""Ten years."""
 CONTENTS = ("text", "json", "base64")
 
 
@@ -43,12 +41,13 @@ class MessageBody(Body):
     json = serializers.JSONField(required=False)
     base64 = Text(required=False, allow_blank=True)
     content_type = Text(max_length=255, required=False, allow_blank=True, help_text="Unless it is said: text/plain for text, application/json for json.")
+    content_encoding = Text(max_length=255, required=False, allow_blank=True, help_text="Such as gzip: the octets are sent as they are.")
     properties = Properties(required=False)
     persistent = Flag(required=False, help_text="Stands for the reliability assured, or express. Unless it is said: true.")
     reliability = Choice(choices=list(LEVELS), required=False)
     priority = Whole(min_value=0, max_value=9, required=False)
-    ttl_ms = Whole(min_value=1, max_value=MS_MAX, required=False)
-    delay_ms = Whole(min_value=0, max_value=MS_MAX, required=False)
+    ttl_ms = Whole(min_value=1, max_value=TTL_MS_MAX, required=False)
+    delay_ms = Whole(min_value=0, max_value=TTL_MS_MAX, required=False)
     correlation_id = Text(max_length=TEXT_MAX, required=False)
     reply_to = Text(max_length=512, required=False)
     type = Text(max_length=TEXT_MAX, required=False)
@@ -75,14 +74,18 @@ class SendBody(MessageBody):
 
 def changes_of(given: dict[str, Any]) -> dict[str, Any]:
     """As Outgoing has them."""
-    named = ("properties", "priority", "ttl_ms", "delay_ms", "correlation_id", "reply_to", "type", "group_id", "group_sequence", "duplicate_id", "content_type")
+    named = (
+        "properties", "priority", "ttl_ms", "delay_ms", "correlation_id", "reply_to", "type", "group_id", "group_sequence", "duplicate_id", "content_type",
+        "content_encoding",
+    )  # fmt: skip
     changes = {name: given[name] for name in named if name in given}
     if level := level_of(given.get("reliability"), given.get("persistent")):
         changes["reliability"] = level
+    plain = {"content_encoding": given.get("content_encoding", "")}  # not that of the body which it replaces
     if "text" in given:
-        changes |= {"body": given["text"].encode(), "content_type": given.get("content_type", "text/plain;charset=utf-8")}
+        changes |= {"body": given["text"].encode(), "content_type": given.get("content_type", "text/plain;charset=utf-8"), **plain}
     elif "json" in given:
-        changes |= {"body": json.dumps(given["json"], ensure_ascii=False).encode(), "content_type": given.get("content_type", "application/json")}
+        changes |= {"body": json.dumps(given["json"], ensure_ascii=False).encode(), "content_type": given.get("content_type", "application/json"), **plain}
     elif "base64" in given:
         changes["body"] = given["body"]
     return changes

@@ -63,7 +63,7 @@ FILTERS = (
 )
 ORDER = _text("order", "oldest: in the order of delivery, highest priority first; newest: the other way round.", enum=["oldest", "newest"])
 AFTER = _text("after", "`next` of the page before, or a message's key: the page begins with it.", pattern="^1?[0-9]-[0-9]{1,18}$")
-UP_TO = OpenApiParameter("limit", {"type": "integer", "minimum": 1, "maximum": EXPORT_MAX}, description="At most so many.")
+UP_TO = OpenApiParameter("limit", {"type": "integer", "minimum": 1, "maximum": EXPORT_MAX}, description="At most so many; all there are, unless it is said.")
 
 
 class OfMessages(OfDestination):
@@ -165,10 +165,10 @@ class Export(OfMessages):
     @says("Messages with their bodies, a line of JSON each", {(200, LINES): OpenApiTypes.STR}, asks_only=True, parameters=[*FILTERS, SUBSCRIPTION, UP_TO])
     def get(self, request: Request, number: str) -> HttpResponseBase:
         it = self.found(number)
-        limit = self.whole("limit", 1_000, 1, EXPORT_MAX)
+        limit = self.whole("limit", 0, 1, EXPORT_MAX) or None
         pages = browsing.pages(self.actor, it.address, self.wanted(), limit, subscription=self.subscription())
         first = next(pages, [])  # what cannot be done is said before anything else is
-        record(self.actor.name, self.actor.origin, "export", it.address, {"limit": limit})
+        record(self.actor.name, self.actor.origin, "export", it.address, {"limit": limit} if limit else {})
         name = f"messages-{it.number}.ndjson"
         return stream(request, _lines(first, pages), LINES, {"Content-Disposition": f'attachment; filename="{name}"', "X-Content-Type-Options": "nosniff"})
 

@@ -64,10 +64,10 @@ class Problem(Exception):
 
 
 def answer(problem: Problem) -> Response:
-    return Response(_document(problem), CODES[problem.code][0], headers=problem.headers, content_type=MEDIA_TYPE)
+    return Response(document_of(problem), CODES[problem.code][0], headers=problem.headers, content_type=MEDIA_TYPE)
 
 
-def _document(problem: Problem) -> dict[str, Any]:
+def document_of(problem: Problem) -> dict[str, Any]:
     status, title = CODES[problem.code]
     document = {"type": f"{TYPES}#{problem.code}", "title": title, "status": status, "code": problem.code, "detail": problem.detail or f"{title}."}
     return document | problem.members
@@ -79,7 +79,7 @@ def outside(code: str, page: Callable[..., HttpResponse]) -> Callable[..., HttpR
     def view(request: HttpRequest, exception: Exception | None = None) -> HttpResponse:
         if not request.path.startswith("/api/"):
             return page(request) if exception is None else page(request, exception)
-        return JsonResponse(_document(Problem(code)), status=CODES[code][0], content_type=MEDIA_TYPE)
+        return JsonResponse(document_of(Problem(code)), status=CODES[code][0], content_type=MEDIA_TYPE)
 
     return view
 
@@ -122,7 +122,7 @@ def _not_now(request: HttpRequest, code: str, sentence: str) -> HttpResponse:
 
 def handler(error: Exception, context: dict[str, Any]) -> Response | None:
     """DRF's EXCEPTION_HANDLER. None: a bug, which stops loudly."""
-    problem = _problem(error)
+    problem = problem_of(error)
     if problem is None:
         return None
     if problem.code == "unauthenticated":
@@ -130,7 +130,8 @@ def handler(error: Exception, context: dict[str, Any]) -> Response | None:
     return answer(problem)
 
 
-def _problem(error: Exception) -> Problem | None:
+def problem_of(error: Exception) -> Problem | None:
+    """None: it is a bug."""
     if isinstance(error, Problem):
         return error
     for kind, code in ((AlreadyThere, "exists"), (NotThere, "not-found")):

@@ -6,7 +6,7 @@ import logging
 import os
 import pwd
 import ssl
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from io import BytesIO
 from ipaddress import ip_address
@@ -19,6 +19,8 @@ from django.core.handlers.wsgi import WSGIRequest
 from django.db import Error, InterfaceError, OperationalError
 from django.urls import resolve
 
+from console.api.problems import CODES, problem_of
+from console.api.problems import document_of as document_of_problem
 from console.launch.database import check_database
 from console.launch.refusal import CannotStart
 
@@ -97,7 +99,19 @@ class InProcess:
         if hasattr(response, "render"):
             response.render()
         pieces = response.streaming_content if response.streaming else [response.content]
-        return Answer(response.status_code, {key.lower(): value for key, value in response.items()}, iter(pieces))
+        return Answer(response.status_code, {key.lower(): value for key, value in response.items()}, _pieces(pieces))
+
+
+def _pieces(pieces: Iterable[bytes]) -> Iterator[bytes]:
+    """Raises Ended: a service says why it stops, where a console elsewhere could only hang up."""
+    try:
+        yield from pieces
+    except Exception as error:
+        problem = problem_of(error)
+        if problem is None:
+            raise
+        why = refusal(CODES[problem.code][0], document_of_problem(problem))
+        raise Ended(why.code, f"It is not all there: {why.sentence}", why.problem) from error
 
 
 def _unquoted(path: str) -> str:

@@ -32,7 +32,7 @@ from .instants import instant
 from .properties_text import typed
 from .message_search import INSTANTS, NEWEST, OLDEST, Search, WrongKey, key_of, search_of
 
-ROWS, EXPORTED_MAX = 50, 100_000
+ROWS = 50
 TONES = {"available": "good", "delivered": "info", "delayed": "warn", "reserved": "warn", "aside": "", "expired": "bad"}
 STATES = {"available": "ready", "delivered": "with a consumer", "delayed": "delayed", "reserved": "reserved", "aside": "behind its group", "expired": "expired"}
 """What the states of messages are called here."""
@@ -109,8 +109,8 @@ def _all(search: Search, page: Page) -> int | None:
 
 
 def _export(it: Destination, search: Search) -> str:
-    """The address of a file with all that the search finds."""
-    asked_for: dict[str, Any] = {**search.conditions, "limit": EXPORTED_MAX}
+    """The address of a file with all that the search finds, however many they are."""
+    asked_for: dict[str, Any] = dict(search.conditions)
     asked_for |= {name: search.asked[name] for name in INSTANTS if search.asked[name]}
     if "json_value" in asked_for:
         asked_for["json_value"] = json.dumps(asked_for["json_value"])

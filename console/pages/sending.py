@@ -72,10 +72,12 @@ def _filled(actor: Any, source: service.Source, it: Destination) -> tuple[dict[s
     if body is not None and body.kind == UNKNOWN:
         raise browsing.NoMessage("The message has no body any more.")
     whole = body is not None and not body.truncated and body.hex is None
+    left = service.ttl_left(view.seen.message)
     filled = {
         "destination": str(view.added.get(ORIGIN) or it.address), "body": (body.text or "") if body is not None and whole else "",
         "content_type": body.content_type if body is not None else "", "properties": written_properties(typed(view.properties, headers.get(service.TYPES, ""))),
-        "reliability": LEVEL_NAMES[view.seen.message.header.reliability], "priority": str(int(view.seen.message.header.priority)), "ttl": "", "delay": "",
+        "reliability": LEVEL_NAMES[view.seen.message.header.reliability], "priority": str(int(view.seen.message.header.priority)),
+        "ttl": "" if left is None else f"{-(-left // 1000)} s", "delay": "",
     }  # fmt: skip
     filled |= {ours: headers.get(name, "") for name, ours in service.NAMED.items()}
     return filled, not whole
@@ -124,6 +126,7 @@ def _changes(given: dict[str, str]) -> dict[str, Any]:
     if given["reliability"] not in LEVEL_NAMES:
         raise ValueError(f"The reliability is one of {', '.join(LEVEL_NAMES)}.")
     changes: dict[str, Any] = {"priority": int(given["priority"]), "reliability": given["reliability"], "properties": read_properties(given["properties"])}
+    changes["ttl_ms"] = None
     for name, words in (("ttl", "time to live"), ("delay", "delay")):
         if given[name].strip():
             duration = milliseconds_of(given[name])

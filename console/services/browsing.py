@@ -52,12 +52,13 @@ def page(
     )  # fmt: skip
 
 
-def pages(actor: Actor, address: str, wanted: MessageFilter, limit: int, *, subscription: int | None = None) -> Iterator[list[Seen]]:
-    """Messages with their bodies, `limit` at the most, oldest first; some ms of work at a time. Raises as `page`."""
+def pages(actor: Actor, address: str, wanted: MessageFilter, limit: int | None = None, *, subscription: int | None = None) -> Iterator[list[Seen]]:
+    """Messages with their bodies, `limit` at the most (None: all there are), oldest first; some ms of work at a time. Raises as `page`."""
     after: Key | None = None
-    while limit > 0:
-        found = page(actor, address, wanted, min(limit, EXPORT_PAGE), after=after, subscription=subscription, bodies=True)
-        limit -= len(found.seen)
+    while limit is None or limit > 0:
+        found = page(actor, address, wanted, EXPORT_PAGE if limit is None else min(limit, EXPORT_PAGE), after=after, subscription=subscription, bodies=True)
+        if limit is not None:
+            limit -= len(found.seen)
         yield found.seen
         after = found.next
         if after is None:

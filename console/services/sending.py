@@ -1,6 +1,7 @@
 """Messages that operators send: into the inbox of the broker, in one transaction with the audit (R17). So they are sent once, or not at all."""
 
 import json
+import time
 from base64 import b64encode
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -25,7 +26,10 @@ ERRORS_MAX = 100
 TYPES = "property-types"
 NAMED = {"correlation-id": "correlation_id", "reply-to": "reply_to", "type": "type", "JMSXGroupID": "group_id"}
 """Headers of a message, and what they are called here."""
-KEPT = ("content-type", "content-encoding")
+REASON, ITS_EXPIRATION = "JMS_SUN_DMQ_UNDELIVERED_REASON", "original-expiration"
+"""What the broker has added to a dead message, the latter if its sender gave it an end."""
+TTL_MS_MAX = 10 * 365 * 86_400_000
+"""Ten years."""
 TOO_LARGE = "54000"
 
 
@@ -47,6 +51,7 @@ class Outgoing:
     properties: Mapping[str, Any] = field(default_factory=dict)
     """With their types: strings, numbers, booleans."""
     content_type: str = ""
+    content_encoding: str = ""
     priority: int = 4
     reliability: str = "assured"
     ttl_ms: int | None = None
@@ -57,8 +62,6 @@ class Outgoing:
     group_id: str | None = None
     group_sequence: int | None = None
     duplicate_id: str | None = None
-    headers: Mapping[str, str] = field(default_factory=dict)
-    """Others of a message that is sent again."""
 
 
 def send(actor: Actor, address: str, outgoing: Outgoing, *, again: str = "") -> str:
@@ -72,11 +75,13 @@ def send(actor: Actor, address: str, outgoing: Outgoing, *, again: str = "") -> 
 
 
 def _send(address: str, outgoing: Outgoing) -> str:
-    headers: dict[str, Any] = {**outgoing.headers, **outgoing.properties}
+    headers: dict[str, Any] = {**outgoing.properties}
     if types := _types(outgoing.properties):
         headers[TYPES] = types
     if outgoing.content_type:
         headers["content-type"] = outgoing.content_type
+    if outgoing.content_encoding:
+        headers["content-encoding"] = outgoing.content_encoding
     try:
         with transaction.atomic():
             return send_by_sql(
@@ -142,10 +147,20 @@ def outgoing_of(seen: Any, content: rendering.Content) -> Outgoing:
     given = {ours: headers[name] for name, ours in NAMED.items() if headers.get(name)}
     sequence = headers.get("JMSXGroupSeq", "")
     return Outgoing(
-        octets, {name: value for name, value in properties.items() if value is not None}, content.content_type, int(header.priority),
-        LEVEL_NAMES[header.reliability], headers={name: headers[name] for name in KEPT if name in headers and name != "content-type"},
+        octets, {name: value for name, value in properties.items() if value is not None}, content.content_type, priority=int(header.priority),
+        reliability=LEVEL_NAMES[header.reliability], content_encoding=headers.get("content-encoding", ""), ttl_ms=ttl_left(seen.message),
         group_sequence=int(sequence) if sequence.lstrip("-").isdigit() and "group_id" in given else None, **given,
     )  # fmt: skip
+
+
+def ttl_left(message: Any) -> int | None:
+    """In ms; None: it never expires. A dead message has what its sender gave it, if that has not passed, and not what the dead message queue did."""
+    added = rendering.added_of(message)
+    ends = added.get(ITS_EXPIRATION, 0) if REASON in added else message.header.expiration
+    left = ends - time.time_ns() // 1_000_000
+    if not ends or (REASON in added and left <= 0):
+        return None
+    return min(max(left, 1), TTL_MS_MAX)
 
 
 def _changed(outgoing: Outgoing, changes: Mapping[str, Any]) -> Outgoing:
@@ -198,7 +213,9 @@ def as_line(view: Any, content: rendering.Content) -> str:
         "key": view.key, "message_id": view.identity, "accepted_at": view.message.accepted_at, "priority": outgoing.priority,
         "reliability": outgoing.reliability, "properties": dict(outgoing.properties), "content_type": outgoing.content_type,
     }  # fmt: skip
-    for name in (*NAMED.values(), "group_sequence"):
+    if outgoing.content_encoding:
+        told["content_encoding"] = outgoing.content_encoding
+    for name in (*NAMED.values(), "group_sequence", "ttl_ms"):
         if (value := getattr(outgoing, name)) is not None:
             told[name] = value
     if view.message.header.annotations:

@@ -344,6 +344,39 @@ def test_what_was_exported_is_imported_as_it_was(node, operator):
     ]
 
 
+def test_what_would_expire_still_does_when_it_was_exported_or_sent_again_and_its_encoding_stays(node, operator):
+    node.send(b"mortal", expires=node.now + 3_600_000, content__encoding="gzip")
+    node.send(b"immortal")
+    number = node.number()
+    first, second = lines_of(call(operator, "GET", f"destinations/{number}/messages/export"))
+    assert 3_500_000 < first["ttl_ms"] <= 3_600_000 and first["content_encoding"] == "gzip"
+    assert not {"ttl_ms", "content_encoding"} & second.keys()
+    imported = operator.post(f"/api/v1/destinations/{number}/messages/import", json.dumps(first), "application/x-ndjson")
+    again = {"from_message": {"destination": number, "message": "4-0"}}
+    changes: list[dict[str, object]] = [{}, {"text": "new"}, {"ttl_ms": 5_000_000}]
+    answers = [imported, *(call(operator, "POST", f"destinations/{number}/messages", again | change) for change in changes)]
+    assert [answer.status_code for answer in answers] == [201] * 4
+    arrived(node, 6)
+    lines = lines_of(call(operator, "GET", f"destinations/{number}/messages/export"))[2:]
+    assert [3_500_000 < line["ttl_ms"] <= 3_600_000 for line in lines] == [True, True, True, False]
+    assert [line.get("content_encoding") for line in lines] == ["gzip", "gzip", None, "gzip"]
+
+
+def test_a_dead_message_is_exported_with_its_own_end_and_not_that_of_the_dead_message_queue(node, operator):
+    for body, expires in (b"mortal", node.now + 3_600_000), (b"immortal", 0):
+        node.send(body, expires=expires)
+    node.does(c.Attach(1, 9, "queue/orders", credit=2, replenish=False))
+    node.does(c.Settle(1, 9, upto=2, outcome=Outcome.REJECTED), c.Detach(1, 9))
+    mortal, immortal = lines_of(call(operator, "GET", f"destinations/{node.number(DEAD)}/messages/export"))
+    assert 3_500_000 < mortal["ttl_ms"] <= 3_600_000 and "ttl_ms" not in immortal
+
+
+def test_an_export_has_all_there_is_unless_it_is_told_how_many(node, operator):
+    node.send(*[b"x"] * 1_001)
+    exported = [lines_of(call(operator, "GET", f"destinations/{node.number()}/messages/export{query}")) for query in ("", "?limit=150")]
+    assert list(map(len, exported)) == [1_001, 150]
+
+
 def test_of_lines_that_cannot_be_sent_all_are_named_and_none_is_sent(node, operator):
     node.send(b"x")
     number = node.number()

@@ -16,6 +16,8 @@ from console.cli import commands, described, exits
 from console.cli.completion import script
 from console.cli.described import form
 from console.cli.options import parser_of, split
+from console.services import browsing
+from console.services.looking import NodeSilent
 from tests.console import facts
 from tests.console.api import granted, person
 from tests.console.engine_node import EngineNode
@@ -340,6 +342,22 @@ def test_an_export_is_an_import(messages):
     assert mq("import", "msg", "queue/orders", "--json", typed=lines).document == {"sent": 3}
     ran = mq("import", "msg", "queue/orders", typed="no json\n")
     assert (ran.code, "line 1: it is no JSON" in ran.said) == (exits.REFUSED, True)
+
+
+def test_an_export_that_stops_before_its_end_says_so(messages, monkeypatch):
+    looked = iter((browsing.look,))
+
+    def look(*arguments):
+        found = next(looked, None)
+        if found is None:
+            raise NodeSilent
+        return found(*arguments)
+
+    monkeypatch.setattr(browsing, "EXPORT_PAGE", 1)
+    monkeypatch.setattr(browsing, "look", look)
+    ran = mq("export", "msg", "queue/orders")
+    assert (ran.code, len(ran.told.splitlines())) == (exits.UNREACHABLE, 1)
+    assert ran.said == "It is not all there: No node answered: what it holds is not known. [node-silent]\n"
 
 
 def test_what_clients_wrote_does_not_reach_the_terminal_as_it_is(messages):

@@ -79,6 +79,17 @@ def test_a_body_that_nobody_touched_is_sent_as_it_is(node, operator, body):
     assert "text/plain" in text_of(operator.get(path(node, "/6-0")))
 
 
+def test_the_form_has_what_is_left_of_a_time_to_live_and_what_is_taken_out_of_it_is_gone(node, operator):
+    node.send(b"a", expires=node.now + 3_600_000)
+    left = re.search(r'name="ttl"[^>]* value="([0-9]+) s"', operator.get(path(node, "/send?from=4-0")).content.decode())[1]
+    assert 3_500 < int(left) <= 3_600
+    for ttl in (f"{left} s", ""):
+        operator.post(path(node, "/send?from=4-0"), {**FORM, "ttl": ttl})
+    awaited(node, 3)
+    expire = [each["expires_at"] is not None for each in operator.get(f"/api/v1{path(node)}").json()["items"]]
+    assert expire == [True, True, False]
+
+
 def test_what_has_no_body_any_more_is_not_sent_again_without_one(node, operator, monkeypatch):
     from broker_core.viewing import rendering
 
