@@ -15,6 +15,7 @@ from tests.engine.histories import OUTCOMES, QueueHistory
 from tests.engine.naive import NaiveLink
 from tests.engine.naive_groups import GroupedBroker
 from tests.engine.rig import EXPRESS, QUEUE, RELIABLE, Bench
+from tests.support.seeds import soon
 
 SEEDS = 84
 FOUND = (171, 214)
@@ -104,7 +105,7 @@ class History(QueueHistory):
         assert sum(cursor.octets for cursor in subscription.order) == 0
         assert (subscription.owners, self.bench.engine.shard.owned) == (None, 0)
 
-@pytest.mark.parametrize("seed", [*range(SEEDS), *FOUND])
+@pytest.mark.parametrize("seed", [*FOUND, *soon(range(SEEDS), 24)])
 def test_a_group_has_one_consumer_at_a_time_and_nobody_starves(seed: int) -> None:
     history = History(seed)
     history.play(STEPS)

@@ -17,11 +17,12 @@ from broker_core.store.commit import SHORT_MESSAGES
 from tests.store.histories import Call, history
 from tests.store.rows import told
 from tests.store.test_postgres import PostgresRig, compared, rig
+from tests.support.seeds import soon
 
 __all__ = ["rig"]
 
 
-@pytest.fixture(params=range(1_000, 1_003))
+@pytest.fixture(params=soon(range(1_000, 1_003), 1))
 def calls(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> list[Call]:
     """Played before the test's own event loop is there."""
     return history(request.param, monkeypatch)
