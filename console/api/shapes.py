@@ -137,7 +137,7 @@ class Preview(Shape):
     """What a call would do now; it did nothing."""
 
     address = String()
-    depth = counter("To be given with the call: what you saw.")
+    depth = counter("To be given with the call, if it takes one: what you saw.")
     discarded = counter()
     kept = counter("Delivered to consumers.")
     scheduled = counter("Delayed messages that would be discarded, too.")

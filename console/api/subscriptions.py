@@ -12,7 +12,7 @@ from console.selectors import operations, subscriptions
 from console.services import subscriptions as service
 
 from . import shapes
-from .documented import says
+from .documented import DRY_RUN, says
 from .fields import Address, Body, Flag, Text
 from .message_shapes import instant
 from .operations import Shown as Operation
@@ -91,17 +91,29 @@ class OneSubscription(OfSubscription):
     def get(self, request: Request, number: str) -> Response:
         return one(HeldSubscription, self.shown([self.found(number)])[0])
 
-    @says("End a durable subscription; what it keeps is discarded", shapes.ControlRequest, asks=True, once=True, parameters=[IN_USE])
+    @says(
+        "End a durable subscription; what it keeps is discarded; with dry_run, a Preview", shapes.DISCARDED, asks=True, once=True,
+        parameters=[DRY_RUN, IN_USE],
+    )  # fmt: skip
     @idempotent
     def delete(self, request: Request, number: str) -> Response:
-        return told(service.destroy(self.actor, self.found(number), force=self.flag("in_use")))
+        it, force = self.found(number), self.flag("in_use")
+        if self.flag("dry_run"):
+            return one(shapes.Preview, service.preview_destroy(self.actor, it))
+        return told(service.destroy(self.actor, it, force=force))
 
 
 class PurgeSubscription(OfSubscription):
-    @says("Discard what a durable subscription holds, by an operation, which can be undone", Operation, status=201, asks=True, once=True)
+    @says(
+        "Discard what a durable subscription holds, by an operation, which can be undone; with dry_run, a Preview",
+        {200: shapes.Preview, 201: Operation}, asks=True, once=True, parameters=[DRY_RUN],
+    )  # fmt: skip
     @idempotent
     def post(self, request: Request, number: str) -> Response:
-        outcome = service.purge(self.actor, self.found(number))
+        it = self.found(number)
+        if self.flag("dry_run"):
+            return one(shapes.Preview, service.preview_purge(self.actor, it))
+        outcome = service.purge(self.actor, it)
         begun = operations.by_number(outcome.request) if outcome.done else None
         if begun is None:
             return told(outcome)

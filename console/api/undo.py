@@ -11,7 +11,7 @@ from console.selectors import undo
 from console.services import undo as service
 
 from . import shapes
-from .documented import says
+from .documented import DRY_RUN, says
 from .problems import Problem
 from .view import View, idempotent, one, page, told
 
@@ -56,10 +56,16 @@ class OneUndo(OfUndo):
     def get(self, request: Request, number: str) -> Response:
         return one(Shown, self.found(number))
 
-    @says("Give up that it can be undone: the disk is free of what was discarded", shapes.ControlRequest, asks=True, once=True)
+    @says(
+        "Give up that it can be undone: the disk is free of what was discarded; with dry_run, a Preview", shapes.DISCARDED, asks=True, once=True,
+        parameters=[DRY_RUN],
+    )  # fmt: skip
     @idempotent
     def delete(self, request: Request, number: str) -> Response:
-        return told(service.give_up(self.actor, self.found(number)))
+        it = self.found(number)
+        if self.flag("dry_run"):
+            return one(shapes.Preview, service.preview_give_up(self.actor, it))
+        return told(service.give_up(self.actor, it))
 
 
 class Undoing(OfUndo):

@@ -142,7 +142,7 @@ class _Run:
         if 200 <= answer.status < 300 and answer.media_type != JSON:
             return self._octets(answer)
         document = self._outcome(answer)
-        if self._command.follows and not self._given.no_wait:
+        if self._command.follows and not self._given.no_wait and COUNTED not in document:
             document = self._following.operation(document)
         if self._command.drains and not self._given.no_wait:
             document = self._following.drain()
@@ -239,13 +239,13 @@ class _Run:
         body = {COUNTED: 0, **self._typed.body} if depth is not None and depth.place == BODY else self._typed.body
         answer = self._call({**self._typed.query, "dry_run": "true"}, json.dumps(body).encode() if self._told.content_type else None)
         found = self._outcome(answer)
-        if self._command.follows:
+        if self._command.follows and COUNTED not in found:
             found = self._following.operation(found)
             return f"{self._target}: {found['done']:,} messages of {found['looked_at']:,} that were looked at."
         if self._command.compacts:
             return _compactable(found)
         if found[COUNTED] is None:
-            if given:
+            if given or depth is None:
                 return "How many messages there are is not known."
             raise Ended(exits.UNREACHABLE, "How many messages there are is not known: no node tells it. Nothing was done; say --depth if you know.")
         if depth is not None and not given:

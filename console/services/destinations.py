@@ -14,11 +14,11 @@ from .requests import Outcome, ask
 
 @dataclass(slots=True, frozen=True)
 class Preview:
-    """What a purge or a destruction would discard now, by the node's counters. None: unknown, as no node tells it."""
+    """What a call would discard now, by the node's counters. None: unknown, as no node tells it."""
 
     address: str
     depth: int | None
-    """To be given with the call itself: what you saw."""
+    """To be given with the call itself, if it takes one: what you saw."""
     discarded: int | None
     kept: int | None
     """Delivered to consumers, who may still acknowledge them."""

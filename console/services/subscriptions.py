@@ -11,6 +11,7 @@ from console.selectors.subscriptions import Subscription
 
 from . import operations
 from .audit import Actor, require
+from .destinations import Preview
 from .looking import NodeSilent, look, shared
 from .requests import Outcome, ask
 
@@ -33,6 +34,26 @@ def destroy(actor: Actor, it: Subscription, *, force: bool) -> Outcome:
 def purge(actor: Actor, it: Subscription) -> Outcome:
     """An operation, which can be undone. Raises broker_core.control.InvalidRequest for a pattern: its topics are purged one by one."""
     return operations.begin(actor, it.address, {"verb": "purge", "subscription": it.number})
+
+
+def preview_destroy(actor: Actor, it: Subscription) -> Preview:
+    """Raises PermissionDenied."""
+    depth, _ = _counted(actor, "unsubscribe", it)
+    return Preview(it.address, depth, depth, None if depth is None else 0, 0)
+
+
+def preview_purge(actor: Actor, it: Subscription) -> Preview:
+    """Raises PermissionDenied."""
+    depth, unsettled = _counted(actor, "purge", it)
+    waiting = None if depth is None or unsettled is None else max(0, depth - unsettled)
+    return Preview(it.address, depth, waiting, unsettled, 0)
+
+
+def _counted(actor: Actor, verb: str, it: Subscription) -> tuple[int | None, int | None]:
+    """Messages of it, and those of them that its consumers hold."""
+    require(actor, PURGE, verb, over=_over(it), reads=True)
+    (found,) = held(actor, [it])
+    return found["depth"], found["unsettled"]
 
 
 def held(actor: Actor, found: Sequence[Subscription], *, again: bool = False) -> list[dict[str, Any]]:

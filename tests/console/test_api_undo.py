@@ -40,7 +40,10 @@ def test_a_purge_is_listed_and_undone(node, database, operator):
 
 def test_it_is_given_up(node, operator):
     number = purged(operator)
+    assert call(operator, "DELETE", f"undo/{number}?dry_run=true").document["discarded"] == 5
+    assert call(operator, "GET", f"undo/{number}").document["ended_how"] == ""
     assert call(operator, "DELETE", f"undo/{number}").status_code == 200
+    assert call(operator, "DELETE", f"undo/{number}?dry_run=true").document["discarded"] == 0
     assert call(operator, "GET", f"undo/{number}").document["ended_how"] == "given up"
 
 

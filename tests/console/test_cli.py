@@ -281,6 +281,18 @@ def test_the_broker_tells_of_itself(node, database):
 
 
 # -- messages ------------------------------------------------------------------------------------------------------------------------------------
+def test_what_an_end_of_a_subscription_or_of_an_undo_would_discard_is_said_before(node, database):
+    mq("purge", "dst", "queue/orders", "--force")
+    ran = mq("destroy", "undo", "1", typed="no\n")
+    assert (ran.code, "3 of 3 messages would be discarded" in ran.said) == (exits.REFUSED, True)
+    mq("create", "dst", "topic/prices")
+    made = mq("create", "dur", "topic/prices", "audit", "--account", "guest", "--client-id", "c", "--json").document["result"]["subscription"]
+    for verb in ("purge", "destroy"):
+        assert mq(verb, "dur", str(made), "--dry-run", "--json").document["discarded"] == 0
+        assert "0 of 0 messages would be discarded" in mq(verb, "dur", str(made), typed="no\n").said
+    assert mq("purge", "dur", str(made), typed="yes\n").code == mq("destroy", "dur", str(made), "--force").code == exits.DONE
+
+
 @pytest.fixture
 def messages(database):
     with StoreNode(database) as node:
