@@ -216,6 +216,15 @@ class BrokerConfig:
     the broker comes first."""
     spark_memory_mib: int = _number(2_048, 512, 1_048_576)
     """Memory of Spark's driver, which on one machine does everything, in MiB. Its Python processes take some 200 MiB each beside it."""
+    report_minutes_days: int = _number(3, 2, 36_500)
+    """What the data pipeline has counted minute by minute is deleted after so many days: of 1,000 busy queues it is 2.9 million rows a day, in the broker's own
+    database."""
+    report_hours_days: int = _number(60, 8, 36_500)
+    """The same of what it has counted hour by hour: 48,000 rows a day."""
+    report_days_days: int = _number(1_100, 366, 36_500)
+    """The same of what it has counted day by day: 2,000 rows a day."""
+    report_audits_days: int = _number(400, 1, 36_500)
+    """Audits of the data pipeline are deleted after so many days, with their violations; the last one stays, as the next goes on from it."""
 
     # -- lease and shutdown ---------------------------------------------------------------------------------------------------------
     lease_heartbeat_ms: int = _number(1_000, 50, 60_000)

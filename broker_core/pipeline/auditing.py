@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
@@ -14,21 +14,20 @@ import psycopg
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 
+from . import findings
 from .examination import HOLDINGS, Examination, Matter, examine, no_state, with_evidence
-from .holdings import Holdings, holdings
+from .holdings import Holdings, HoldingsUnsteady, holdings
 from .jobs import DatabaseLost, Place, bring_up_to_date, forget_dead, spark_told
 from .lake import Lake, Manifest
 from .runs import Run
 from .session import session
-from .transforms import audit, lives, rollups
+from .transforms import lives, rollups
 
 Tell = Callable[[str], None]
 SEGMENTS_A_TASK = 500_000
 """Events that one task of a shuffle has about."""
 PARTITIONS = 1, 2_000
 """Of a shuffle, at least and at most."""
-DISCARDS_MAX = 100
-"""Of what was discarded by hand so many commits are told of, with who asked for it."""
 FILES = 16
 """Of what one audit hands to the next, at the most."""
 
@@ -78,7 +77,11 @@ def begin(place: Place, *, tell: Tell, requested_by: str = "", since: datetime |
             lake = Lake(session(place.spark), place.lake)
             scope = Scope(since, _number_of(begun, address) if address else None)
             begun.says("looking at what is stored")
-            held = holdings(place.url, place.shard)
+            try:
+                held = holdings(place.url, place.shard)
+            except HoldingsUnsteady:
+                bring_up_to_date(lake, begun, place.url, tell=tell)  # the ledger must not wait for an audit
+                raise
             bring_up_to_date(lake, begun, place.url, tell=tell)
             return run_audit(lake, begun, held, tell=tell, scope=scope)
     except psycopg.Error as error:
@@ -196,35 +199,36 @@ def _concluded(
     after, upto = interval
     addresses = {row.destination: row.address for row in matter.destinations.select("destination", "address").collect()}
     fates = [row.asDict() | {"address": addresses.get(row.destination)} for row in examination.tally.collect()]
-    total = examination.violations.agg(f.count("*").alias("rows"), f.sum("messages").alias("messages")).first()
-    assert total is not None
-    wrong = with_evidence(examination, matter.events).collect() if total.rows else []
-    run.says("audit: what is discarded, roll-ups", violations=total.rows)
-    discards = _discards(run, examination, addresses)
-    counts = list(_rolled(rollups.rolled_up(matter.events, examination.verdict, max(after, _rolled_up(run))))) if scope.goes_on else []
+    kinds = examination.kinds()
+    ranges, bad = sum(kind["ranges"] for kind in kinds.values()), sum(kind["messages"] for kind in kinds.values())
+    wrong = with_evidence(examination, matter.events).collect() if kinds else []
+    run.says("audit: what is discarded, roll-ups", violations=ranges)
+    discards = findings.discards(run, examination.verdict, addresses)
+    # Computed here, so that the transaction below does not wait for Spark.
+    rolled = rollups.rolled_up(matter.events, examination.verdict, max(after, _rolled_up(run))).localCheckpoint() if scope.goes_on else None
     state = _kept(lake, run, examination) if scope.goes_on else ""
     ends = matter.commits.where(f.col("number") > after).agg(f.min("at").alias("low"), f.max("at").alias("high")).first()
     assert ends is not None
-    bad = total.messages or 0
     proven = sum(one["messages"] for one in fates if one["fate"] is not None)
     unproven = max(sum(one["messages"] for one in fates if one["fate"] is None) - bad, 0)
     with run.connection.transaction():
         row = run.connection.execute(
             "INSERT INTO surety.pipeline_audit (shard, run, from_number, to_number, from_at, to_at, since, destination, complete, proven, unproven, "
-            "violations, fates, discards, gaps, state, milliseconds) "
-            "VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s) RETURNING audit",
+            "violations, kinds, fates, discards, gaps, state, milliseconds) "
+            "VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s) RETURNING audit",
             [
                 run.shard, run.number, after + 1, upto, _utc(ends.low), _utc(ends.high), scope.since, scope.destination, matter.complete, proven, unproven,
-                total.rows, json.dumps(fates), json.dumps(discards), json.dumps(matter.gaps), state, int((time.monotonic() - began) * 1000),
+                ranges, json.dumps(kinds), json.dumps(fates), json.dumps(discards), json.dumps(matter.gaps), state, int((time.monotonic() - began) * 1000),
             ],
         ).fetchone()  # fmt: skip
         assert row is not None
-        _write_violations(run.connection, row[0], wrong, addresses)
-        _add(run.connection, run.shard, counts)
+        findings.write_violations(run.connection, row[0], wrong, addresses)
+        if rolled is not None:
+            findings.add_counts(run.connection, run.shard, rolled)
     if state:
         lake.keep_only("audit", [state, *([before["state"]] if before is not None else [])])
-    report = Report(row[0], after, upto, proven, unproven, total.rows)
-    run.says("audited", audit=row[0], proven=proven, unproven=unproven, violations=total.rows)
+    report = Report(row[0], after, upto, proven, unproven, ranges)
+    run.says("audited", audit=row[0], proven=proven, unproven=unproven, violations=ranges)
     tell(str(report))
     return report
 
@@ -241,50 +245,3 @@ def _kept(lake: Lake, run: Run, examination: Examination) -> str:
     examination.state.coalesce(FILES).write.mode("overwrite").parquet(f"{lake.root}/{path}")
     lake.to_disk(path)
     return path
-
-
-def _discards(run: Run, examination: Examination, addresses: dict[int, str]) -> list[dict[str, Any]]:
-    """What operators discarded, commit by commit, with who asked: the request that was answered at about that time for that destination."""
-    thrown = examination.verdict.where((f.col("fate") == audit.DISCARDED) & f.col("violation").isNull())
-    commits = thrown.groupBy("destination", "settled", "settled_at").agg(f.sum("messages").alias("messages"))
-    found = []
-    for row in commits.orderBy(f.desc("messages")).limit(DISCARDS_MAX).collect():
-        address = addresses.get(row.destination)
-        asked = run.connection.execute(
-            "SELECT requested_by, verb, request FROM surety.control_request WHERE shard = %s AND address = %s AND verb IN ('purge', 'destroy', 'operate') "
-            "AND created_at <= to_timestamp(%s / 1000.0) + interval '1 s' ORDER BY created_at DESC LIMIT 1",
-            [run.shard, address or "", row.settled_at],
-        ).fetchone()
-        by = dict(zip(("by", "verb", "request"), asked, strict=True)) if asked else {"by": None}
-        found.append({"destination": row.destination, "address": address, "number": row.settled, "at": row.settled_at, "messages": row.messages} | by)
-    return found
-
-
-def _write_violations(connection: psycopg.Connection[Any], number: int, wrong: Sequence[Any], addresses: dict[int, str]) -> None:
-    with connection.cursor() as cursor:
-        cursor.executemany(
-            "INSERT INTO surety.pipeline_violation (audit, kind, reason, destination, address, subscription, lane, first, last, messages, accepted, offered, "
-            "settled, outcome, evidence) VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s)",
-            [
-                (
-                    number, one.violation, one.reason, one.destination, addresses.get(one.destination), one.subscription, one.lane, one["first"], one["last"],
-                    one.messages, one.accepted, one.offered, one.settled, one.outcome, one.evidence or "[]",
-                )
-                for one in wrong
-            ],
-        )  # fmt: skip
-
-
-def _rolled(found: DataFrame) -> Iterator[tuple[Any, ...]]:
-    for row in found.withColumn("start", f.unix_seconds("start")).toLocalIterator():
-        yield row.grain, row.start, row.destination, row.subscription or 0, json.dumps(row.counts)
-
-
-def _add(connection: psycopg.Connection[Any], shard: int, counts: Sequence[tuple[Any, ...]]) -> None:
-    """To what earlier audits have found for the same time."""
-    with connection.cursor() as cursor:
-        cursor.executemany(
-            "INSERT INTO surety.pipeline_rollup AS r (shard, grain, start, destination, subscription, counts) VALUES (%s, %s, to_timestamp(%s), %s, %s, %s) "
-            "ON CONFLICT (shard, grain, start, destination, subscription) DO UPDATE SET counts = surety.add_counts(r.counts, excluded.counts)",
-            [(shard, *row) for row in counts],
-        )

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import reduce
 
 from pyspark import StorageLevel
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame, SparkSession, Window
 from pyspark.sql import functions as f
 
 from .schema import EVENTS
@@ -15,8 +15,8 @@ from .transforms import audit, continuity, lineage, lives
 
 HOLDINGS = "kind string, destination int, subscription int, lane smallint, first bigint, last bigint"
 """What the store holds after the last commit. row: first to last have rows; reserved: a prepared transaction has acknowledged them in the subscription."""
-EVIDENCE_MAX = 1_000
-"""Violations that are shown with the events they follow from: ranges, not messages; of more there is the number."""
+EVIDENCE_MAX = 200
+"""Violations of each kind that are shown, with the events they follow from: ranges, not messages; of more there is the number."""
 _COLUMNS = ("destination int", "subscription int", "lane smallint", "first bigint", "last bigint", "messages bigint", "accepted bigint", "offered bigint")
 _SHAPE = ("violation string", "reason string", *_COLUMNS, "offered_last bigint", "settled bigint", "outcome string")
 
@@ -54,6 +54,11 @@ class Examination:
     state: DataFrame
     subscriptions: DataFrame
 
+    def kinds(self) -> dict[str, dict[str, int]]:
+        """Of each kind of violation that there is all of them, as `ranges` and as `messages`."""
+        found = self.violations.groupBy("violation").agg(f.count("*").alias("ranges"), f.sum("messages").alias("messages")).collect()
+        return {row.violation: {"ranges": row.ranges, "messages": row.messages or 0} for row in found}
+
     def release(self) -> None:
         self.segments.unpersist()
         self.verdict.unpersist()
@@ -90,8 +95,9 @@ def examine(matter: Matter) -> Examination:
 
 
 def with_evidence(examination: Examination, events: DataFrame) -> DataFrame:
-    """The first violations, and the events that they follow from."""
-    first = examination.violations.orderBy("violation", "destination", "subscription", "lane", "first").limit(EVIDENCE_MAX).localCheckpoint()
+    """The first violations of each kind, so that many of one hide none of another, and the events that they follow from."""
+    place = f.row_number().over(Window.partitionBy("violation").orderBy("destination", "subscription", "lane", "first"))
+    first = examination.violations.withColumn("place", place).where(f.col("place") <= EVIDENCE_MAX).drop("place").localCheckpoint()
     return audit.evidence(first, events)
 
 

@@ -32,6 +32,16 @@ class PipelineRun(shapes.Shape):
     error = shapes.String(help_text="One sentence, if it failed.")
 
 
+class Unarchived(shapes.Shape):
+    """Messages that should be in the archive and are not: nothing had read them when there was no more room for them."""
+
+    destination = shapes.Integer()
+    address = shapes.String(allow_null=True, help_text="Null: it is gone, and so is its name.")
+    messages = shapes.Integer()
+    since = shapes.Instant(help_text="When the first were dropped.")
+    until = shapes.Instant(help_text="When the last were.")
+
+
 class Pipeline(shapes.Shape):
     """The data pipeline as a whole."""
 
@@ -40,6 +50,7 @@ class Pipeline(shapes.Shape):
     moved_at = shapes.Instant(allow_null=True, help_text="Since when.")
     behind = shapes.Integer(allow_null=True, help_text="Commits that the lake lacks, as of the last checkpoint; null: unknown.")
     run = PipelineRun(allow_null=True, help_text="The last one.")
+    unarchived = Unarchived(many=True, help_text="By destination, the newest first, a hundred at the most.")
 
 
 class Replay(shapes.Shape):

@@ -20,7 +20,6 @@ SINCE = OpenApiParameter("since", OpenApiTypes.DATETIME, description="A day ago 
 UNTIL = OpenApiParameter("until", OpenApiTypes.DATETIME, description="Now by default.")
 DESTINATION = OpenApiParameter("destination", OpenApiTypes.INT, description="Only of this one, by its number.")
 SUBSCRIPTIONS = OpenApiParameter("subscriptions", OpenApiTypes.BOOL, description="Of subscriptions, a queue's own among them, in place of destinations.")
-POINTS_MAX = 10_000
 DESTINATION_MAX = (1 << 31) - 1
 
 
@@ -41,8 +40,9 @@ class PipelineAudit(shapes.Shape):
     unproven = shapes.Integer(help_text="A commit that is missing may have said what is missing.")
     violations = shapes.Integer()
     milliseconds = shapes.Integer(help_text="How long it took.")
+    kinds = serializers.DictField(help_text="Of each kind of violation how many ranges and messages there are. The first 200 of each kind are listed.")
     fates = serializers.ListField(child=serializers.DictField(), help_text="By destination and subscription. Fate null: not proven.")
-    discards = serializers.ListField(child=serializers.DictField(), help_text="What was discarded by hand, and who asked.")
+    discards = serializers.ListField(child=serializers.DictField(), help_text="What was discarded by hand, request by request, and who asked.")
     gaps = serializers.ListField(child=serializers.ListField(), help_text="Commits that were dropped unread: first, last, why.")
 
 
@@ -52,6 +52,7 @@ class PipelineViolation(shapes.Shape):
     number = shapes.Integer()
     kind = shapes.String()
     reason = shapes.String()
+    destination = shapes.Integer(allow_null=True)
     address = shapes.String(allow_null=True)
     subscription = shapes.Integer(allow_null=True)
     lane = shapes.Integer(allow_null=True)
@@ -106,7 +107,7 @@ class Violations(View):
 
 
 class Points(View):
-    @says("What happened, minute by minute, hour by hour or day by day", PipelinePoint(many=True), parameters=[GRAIN, SINCE, UNTIL, DESTINATION, SUBSCRIPTIONS])
+    @says("List what happened, by minute, hour or day", PipelinePoint, paged=True, parameters=[GRAIN, SINCE, UNTIL, DESTINATION, SUBSCRIPTIONS])
     def get(self, request: Request) -> Response:
         grain = request.query_params.get("grain", "hour")
         if grain not in reports.GRAINS:
@@ -114,7 +115,8 @@ class Points(View):
         until = self.instant("until") or datetime.now(UTC)
         since = self.instant("since") or until - timedelta(days=1)
         destination = self.whole("destination", 0, 1, DESTINATION_MAX) or None
-        found = reports.points(
-            grain, since, until, destination=destination, subscriptions=self.flag("subscriptions"), limit=POINTS_MAX, within=self.sight
-        )  # fmt: skip
-        return Response(PipelinePoint(found, many=True).data)
+        told = {"destination": destination, "subscriptions": self.flag("subscriptions"), "within": self.sight}
+        try:
+            return page(PipelinePoint, reports.points(grain, since, until, after=self.after(), limit=self.limit(), **told))
+        except ValueError as error:
+            raise Problem("invalid", "after must be the `next` of another page.") from error

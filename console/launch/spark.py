@@ -30,8 +30,8 @@ def provide(java_home: str, tell: Callable[[str], None]) -> None:
 
 
 def begin_run(log: Path, requested_by: str) -> int:
-    """Start a run that nobody waits for; what it says goes to `log`. The number of its process."""
-    return _begin(log, "run", "--requested-by", requested_by)
+    """Start a run that nobody waits for, which brings the lake up to date and audits what is new; what it says goes to `log`. The number of its process."""
+    return _begin(log, "audit", "--requested-by", requested_by)
 
 
 def begin_replay(log: Path, number: int, requested_by: str) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString, mark_safe
@@ -16,6 +16,8 @@ WIDTH, HEIGHT = 640, 180
 LEFT, RIGHT, TOP, BOTTOM = 48, 8, 10, 22
 GRID_LINES = 4
 TIME_LABELS = 5
+DATELESS, YEARLESS = timedelta(days=2), timedelta(days=60)
+"""A chart of no more than that needs no dates; of no more than that they need no year."""
 HOVERED_MAX = 120
 """Strips that tell their values when pointed at; more points than that share one."""
 
@@ -24,7 +26,7 @@ HOVERED_MAX = 120
 class Series:
     name: str
     tone: str
-    """A class of charts.css: in, out, depth, dead, plain."""
+    """A class of charts.css: in, out, depth, dead, rest, plain."""
     values: Values
 
 
@@ -40,7 +42,7 @@ def sparkline(values: Values, label: str, tone: str = "plain") -> SafeString:
 
 def line_chart(times: Sequence[datetime], series: Sequence[Series], label: str, unit: str = "") -> SafeString:
     """A chart with axes; every series has as many values as there are times. Whoever points at an instant is told its values."""
-    if len(times) < 2:
+    if len(times) < 2 or all(value is None for each in series for value in each.values):
         return format_html('<p class="chart none">{}: not enough is known yet.</p>', label)
     highest = max((value for each in series for value in each.values if value is not None), default=0)
     top = _nice(highest if unit else max(highest, GRID_LINES))  # what has no unit is counted in whole numbers
@@ -99,7 +101,8 @@ def _grid(top: float, down: tuple[float, float]) -> list[SafeString]:
 
 
 def _clock(times: Sequence[datetime], across: tuple[float, float]) -> list[SafeString]:
-    form = "%H:%M:%S" if (times[-1] - times[0]).total_seconds() < 600 else "%H:%M"
+    length = times[-1] - times[0]
+    form = "%H:%M:%S" if length < timedelta(minutes=10) else "%H:%M" if length <= DATELESS else "%m-%d %H:%M" if length <= YEARLESS else "%Y-%m-%d"
     found = []
     for number in range(TIME_LABELS):
         place = (len(times) - 1) * number // (TIME_LABELS - 1)
@@ -113,12 +116,13 @@ def _pointed(times: Sequence[datetime], series: Sequence[Series], unit: str, acr
     """Strips over the whole height, each with the values of its instant as a title."""
     shown = min(len(times), HOVERED_MAX)
     width = (across[1] - across[0]) / shown
+    form = "%H:%M:%S" if times[-1] - times[0] <= DATELESS else "%Y-%m-%d %H:%M"
     found = []
     for number in range(shown):
         place = (len(times) - 1) * number // max(1, shown - 1)
         told = ", ".join(f"{each.name} {_told(each.values[place], unit)}" for each in series)
         strip = '<rect class="pointed" x="{}" y="{}" width="{}" height="{}"><title>{} UTC: {}</title></rect>'
-        found.append(format_html(strip, f"{across[0] + number * width:.1f}", down[0], f"{width:.1f}", down[1] - down[0], f"{times[place]:%H:%M:%S}", told))
+        found.append(format_html(strip, f"{across[0] + number * width:.1f}", down[0], f"{width:.1f}", down[1] - down[0], f"{times[place]:{form}}", told))
     return found
 
 

@@ -35,6 +35,11 @@ _PIPELINE = """
     SELECT r.number AS lake_commit, r.at AS moved_at, c.number AS checkpoint_commit
       FROM surety.checkpoint c LEFT JOIN surety.ledger_reader r ON r.shard = c.shard AND r.reader = 'pipeline' WHERE c.shard = 0"""
 
+_UNARCHIVED = """
+    SELECT g.destination, d.address, sum(g.messages)::int8 AS messages, min(g.dropped_at) AS since, max(g.dropped_at) AS until
+      FROM surety.archive_gap g LEFT JOIN surety.destination d USING (shard, destination) WHERE g.shard = 0
+     GROUP BY g.destination, d.address ORDER BY max(g.dropped_at) DESC, g.destination LIMIT %(limit)s"""
+
 
 @dataclass(slots=True, frozen=True)
 class PipelineRun:
@@ -72,6 +77,17 @@ class Replay:
 
 
 @dataclass(slots=True, frozen=True)
+class Unarchived:
+    """Messages of a destination with `archive_ms` that are not in the archive: nothing had read them, and there was no more room for them."""
+
+    destination: int
+    address: str | None
+    messages: int
+    since: datetime
+    until: datetime
+
+
+@dataclass(slots=True, frozen=True)
 class Pipeline:
     problem: str
     """Why it cannot run on this machine, and what to do; empty: it can."""
@@ -82,15 +98,18 @@ class Pipeline:
     """Commits that the ledger has beyond it, as of the last checkpoint; None: unknown."""
     run: PipelineRun | None
     """The last one."""
+    unarchived: list[Unarchived]
+    """The newest first."""
 
 
 def pipeline() -> Pipeline:
-    """Two queries."""
+    """Three queries."""
     [found] = rows(_PIPELINE) or [{"lake_commit": None, "moved_at": None, "checkpoint_commit": None}]
     mark, last = found["lake_commit"], found["checkpoint_commit"]
     runs, _ = page(limit=1)
     behind = None if mark is None or last is None else max(last - mark, 0)
-    return Pipeline(problem(), mark, found["moved_at"], behind, runs[0] if runs else None)
+    lost = [Unarchived(**row) for row in rows(_UNARCHIVED, {"limit": PAGE_ROWS})]
+    return Pipeline(problem(), mark, found["moved_at"], behind, runs[0] if runs else None, lost)
 
 
 def problem() -> str:

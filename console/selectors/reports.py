@@ -1,6 +1,7 @@
 """What the data pipeline has found out: audits with their violations, and what happened over time. Nothing here runs anything."""
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -17,11 +18,11 @@ STEPS = 4
 TIMES = ("wait", "held", "life")
 """Accepted to first offered; last offered to acknowledged; accepted to acknowledged."""
 PERCENTILES = (50, 95, 99)
-DEAD = ("rejected", "undeliverable", "oldest", "low_priority")
-"""Outcomes after which a message is dead, beside expired."""
+_KEY = re.compile(r"(?P<at>[0-9]{1,11})-(?P<of>[0-9]{1,9})-(?P<in>[0-9]{1,9})")
+"""Of a point: when, and of which destination and subscription."""
 _AUDITS = """
     SELECT audit AS number, run, at, from_number, to_number, from_at, to_at, since, destination, complete, proven, unproven, violations, milliseconds,
-           fates::text AS fates, discards::text AS discards, gaps::text AS gaps
+           kinds::text AS kinds, fates::text AS fates, discards::text AS discards, gaps::text AS gaps
       FROM surety.pipeline_audit WHERE shard = 0"""
 
 
@@ -48,6 +49,8 @@ class Audit:
     violations: int
     """Ranges of messages."""
     milliseconds: int
+    kinds: dict[str, dict[str, int]]
+    """Of each kind of violation all there are, as `ranges` and `messages`: rows of their own are the first of each kind only."""
     fates: list[dict[str, Any]]
     discards: list[dict[str, Any]]
     gaps: list[list[Any]]
@@ -68,7 +71,11 @@ class Violation:
     number: int
     kind: str
     reason: str
+    destination: int | None
+    """None: it is of the ledger as a whole."""
     address: str | None
+    is_there: bool
+    """The destination is."""
     subscription: int | None
     lane: int | None
     first: int | None
@@ -97,11 +104,6 @@ class Point:
         """Deliveries that were not the first of their message."""
         return max(self.counts.get("offered", 0) - self.counts.get("delivered", 0), 0)
 
-    @property
-    def dead(self) -> dict[str, int]:
-        """By outcome."""
-        return {name: self.counts[name] for name in (*DEAD, "expired") if name in self.counts}
-
     def percentiles(self, time: str) -> dict[int, int] | None:
         """In ms, of one of TIMES; None: nothing was measured."""
         return percentiles(self.counts, time)
@@ -125,44 +127,52 @@ def audit(number: int) -> Audit | None:
 
 
 def _audit(row: Mapping[str, Any]) -> Audit:
-    return Audit(**{**row, **{name: json.loads(row[name]) for name in ("fates", "discards", "gaps")}})
+    return Audit(**{**row, **{name: json.loads(row[name]) for name in ("kinds", "fates", "discards", "gaps")}})
 
 
 def violations(audit: int, after: int = 0, limit: int = PAGE_ROWS) -> tuple[list[Violation], int]:
     """At most `limit` beyond violation `after`, in order; and the key of the next page, 0 if this is the last."""
     found = rows(
-        "SELECT violation AS number, kind, reason, address, subscription, lane, first, last, messages, accepted, offered, settled, outcome, "
-        "evidence::text AS evidence FROM surety.pipeline_violation WHERE audit = %(audit)s AND violation > %(after)s ORDER BY violation LIMIT %(limit)s",
+        "SELECT violation AS number, kind, reason, destination, address, subscription, lane, first, last, messages, accepted, offered, settled, outcome, "
+        "evidence::text AS evidence, EXISTS (SELECT FROM surety.destination d WHERE d.shard = 0 AND d.destination = v.destination "
+        "AND d.destroyed_at IS NULL) AS is_there "
+        "FROM surety.pipeline_violation v WHERE audit = %(audit)s AND violation > %(after)s ORDER BY violation LIMIT %(limit)s",
         {"audit": audit, "after": after, "limit": limit + 1},
     )
     shown = [Violation(**{**row, "evidence": json.loads(row["evidence"])}) for row in found[:limit]]
     return shown, shown[-1].number if len(found) > limit else 0
 
 
+def listed(audit: int) -> dict[str, int]:
+    """Of each kind how many violations are rows of their own."""
+    found = rows("SELECT kind, count(*) AS number FROM surety.pipeline_violation WHERE audit = %(audit)s GROUP BY kind", {"audit": audit})
+    return {row["kind"]: row["number"] for row in found}
+
+
 def points(
-    grain: str, since: datetime, until: datetime, *, destination: int | None = None, subscriptions: bool = False, limit: int = 10_000,
+    grain: str, since: datetime, until: datetime, *, destination: int | None = None, subscriptions: bool = False, after: str = "", limit: int = PAGE_ROWS,
     within: Sight = EVERYTHING,
-) -> list[Point]:  # fmt: skip
-    """In order of time, of all destinations or one. `subscriptions`: theirs, else what is the destinations' own."""
+) -> tuple[list[Point], str]:  # fmt: skip
+    """At most `limit` in order of time, beyond the key `after`, of all destinations or one; and the key of the next page, empty if this is the last.
+    `subscriptions`: theirs, else what is the destinations' own. Raises ValueError: `after` is no key."""
     seen, parameters = within.condition("coalesce(d.address, '')")
-    one = "AND r.destination = %(destination)s" if destination is not None else ""
+    one = "AND r.destination = %(destination)s" if destination is not None else "AND r.destination > 0"
+    beyond = ""
+    if after:
+        if (key := _KEY.fullmatch(after)) is None:
+            raise ValueError(after)
+        beyond = "AND (r.start, r.destination, r.subscription) > (to_timestamp(%(at)s), %(of)s, %(in)s)"
+        parameters = {**parameters, **{name: int(text) for name, text in key.groupdict().items()}}
     found = rows(
         f"""SELECT r.start, d.address, r.destination, r.subscription, r.counts::text AS counts
               FROM surety.pipeline_rollup r LEFT JOIN surety.destination d USING (shard, destination)
              WHERE r.shard = 0 AND r.grain = %(grain)s AND r.start >= %(since)s AND r.start < %(until)s AND (r.subscription > 0) = %(subscriptions)s
-               AND {seen} {one} ORDER BY r.start, r.destination, r.subscription LIMIT %(limit)s""",
-        {"grain": grain, "since": since, "until": until, "destination": destination, "subscriptions": subscriptions, "limit": limit, **parameters},
+               AND {seen} {one} {beyond} ORDER BY r.start, r.destination, r.subscription LIMIT %(limit)s""",
+        {"grain": grain, "since": since, "until": until, "destination": destination, "subscriptions": subscriptions, "limit": limit + 1, **parameters},
     )
-    return [Point(**{**row, "counts": json.loads(row["counts"])}) for row in found]
-
-
-def backlog(of: Sequence[Point], before: int = 0) -> list[tuple[datetime, int]]:
-    """What waited at the end of each point's time, of points of subscriptions; `before`: at their beginning."""
-    series: dict[datetime, int] = {}
-    for point in of:
-        before += point.counts.get("arrived", 0) - point.counts.get("left", 0)
-        series[point.start] = before
-    return list(series.items())
+    shown = [Point(**{**row, "counts": json.loads(row["counts"])}) for row in found[:limit]]
+    last = shown[-1] if len(found) > limit else None
+    return shown, f"{int(last.start.timestamp())}-{last.destination}-{last.subscription}" if last else ""
 
 
 def percentiles(counts: Mapping[str, int], time: str, wanted: Sequence[int] = PERCENTILES) -> dict[int, int] | None:

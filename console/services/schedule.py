@@ -70,14 +70,14 @@ TASKS = {
     # A table is scanned for it.
     "forget": Task(
         3600,
-        "Old entries of the audit, answered requests and answers to repeated calls, and resets of what is no more, are deleted.",
-        lambda: scheduled.forget(settings.BROKER.audit_retention_days),
+        "Old entries of the audit, answered requests and answers to repeated calls, resets of what is no more, and old reports are deleted.",
+        lambda: scheduled.forget(settings.BROKER.audit_retention_days) + scheduled.forget_reports(settings.BROKER),
         "rows",
     ),
     # Off: it wants Java, and Spark, which the first `manage.py pipeline run` fetches; and who runs it once has the ledger wait for it.
     "pipeline": Task(
         3600,
-        "A run of the data pipeline begins in a process of its own (docs/pipeline.md).",
+        "The data pipeline brings the lake up to date and audits what is new, in a process of its own (docs/pipeline.md).",
         lambda: scheduled.begin_pipeline(settings.BROKER.home / "log" / "pipeline.log"),
         "process",
         enabled=False,

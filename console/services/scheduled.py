@@ -8,6 +8,7 @@ from pathlib import Path
 from django.db import connection, transaction
 
 from broker_core import control
+from broker_core.config import BrokerConfig
 from broker_core.pipeline.surroundings import SparkMissing
 from console.launch import spark
 from console.selectors import pipeline
@@ -21,6 +22,8 @@ REQUESTS_KEPT_DAYS = 1
 """Answered requests of the schedule are of no interest afterwards; about 15,000 rows. Those of operators stay as long as the audit does."""
 BATCH_ROWS, BATCHES_MAX = 1_000, 100
 """Some ms each, so that no transaction is long; 100,000 rows an hour are more than operators and the schedule write in it."""
+COUNTS_ROWS = 10_000
+"""Of what the data pipeline has counted: a million rows an hour, eight times what it writes of 1,000 busy queues."""
 
 
 def file_request(verb: str) -> int | None:
@@ -32,8 +35,8 @@ def file_request(verb: str) -> int | None:
 
 
 def begin_pipeline(log: Path) -> int | None:
-    """Begin a run of the data pipeline in a process of its own, which says in `log` what it does; the process's number. None: one is running. Raises
-    SparkMissing, with the cure."""
+    """Begin an audit of the data pipeline, which brings the lake up to date first, in a process of its own, which says in `log` what it does; the process's
+    number. None: a run goes on. Raises SparkMissing, with the cure."""
     if problem := pipeline.problem():
         raise SparkMissing(problem)
     runs, _ = pipeline.page(limit=1)
@@ -71,6 +74,16 @@ def forget(audit_retention_days: int) -> int:
     )
 
 
+def forget_reports(config: BrokerConfig) -> int:
+    """Delete what the data pipeline has found long ago; the number of rows. The last audit stays, as the next one goes on from it."""
+    old = "now() - make_interval(days => %(days)s)"
+    kept = {"minute": config.report_minutes_days, "hour": config.report_hours_days, "day": config.report_days_days}
+    last = "(SELECT coalesce(max(audit), 0) FROM surety.pipeline_audit WHERE state <> '')"
+    return sum(
+        _delete("surety.pipeline_rollup", "ctid", f"shard = 0 AND grain = '{grain}' AND start < {old}", days, rows=COUNTS_ROWS) for grain, days in kept.items()
+    ) + _delete("surety.pipeline_audit", "audit", f"at < {old} AND audit <> {last}", config.report_audits_days)
+
+
 def _forget_audit(days: int) -> int:
     """In batches, as below; by the one way that the table allows, and what it takes is noted there."""
     forgotten = 0
@@ -86,15 +99,15 @@ def _forget_audit(days: int) -> int:
     return forgotten
 
 
-def _delete(table: str, key: str, which: str, days: int) -> int:
+def _delete(table: str, key: str, which: str, days: int, rows: int = BATCH_ROWS) -> int:
     """In batches, each a transaction of its own; what is left after BATCHES_MAX goes the next time."""
     deleted = 0
     for _ in range(BATCHES_MAX):
         with transaction.atomic(), connection.cursor() as cursor:
             # ANY of an array: one scan finds the batch, and its rows are then found by the primary key.
-            statement = f"DELETE FROM {table} WHERE {key} = ANY (ARRAY(SELECT {key} FROM {table} WHERE {which} LIMIT {BATCH_ROWS}))"
+            statement = f"DELETE FROM {table} WHERE {key} = ANY (ARRAY(SELECT {key} FROM {table} WHERE {which} LIMIT {rows}))"
             cursor.execute(statement, {"days": days, "scheduler": SCHEDULER, "looks": list(control.LOOKS)})
             deleted += cursor.rowcount
-            if cursor.rowcount < BATCH_ROWS:
+            if cursor.rowcount < rows:
                 break
     return deleted

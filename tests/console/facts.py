@@ -98,7 +98,8 @@ def one_of_each(dsn: str) -> None:
         "INSERT INTO surety.pipeline_run (shard, kind, state, requested_by, process) VALUES (0, 'audit', 'done', 'olga', 'host:1')",
         "INSERT INTO surety.pipeline_audit (shard, run, from_number, to_number, complete, proven, unproven, violations, fates, discards, gaps, state, "
         "milliseconds) "
-        "VALUES (0, 1, 1, 9, true, 5, 0, 1, '[{\"destination\": 1, \"fate\": \"acknowledged\", \"messages\": 5}]', '[]', '[]', 'audit/slot=0', 80)",
+        "VALUES (0, 1, 1, 9, true, 5, 0, 1, "
+        "'[{\"destination\": 1, \"address\": \"queue/orders\", \"fate\": \"acknowledged\", \"messages\": 5}]', '[]', '[]', 'audit/slot=0', 80)",
         "INSERT INTO surety.pipeline_replay (shard, requested_by, address, \"into\", rate) VALUES (0, 'olga', 'queue/orders', 'queue/a', 9)",
         "INSERT INTO surety.pipeline_violation (audit, kind, reason, first, last, messages, evidence) VALUES (1, 'lost', 'its row is gone', 3, 3, 1, '[]')",
         "INSERT INTO surety.pipeline_rollup VALUES (0, 'hour', now() - interval '1 hour', 1, 0, '{\"offered\": 5, \"delivered\": 3, \"wait/8\": 3}')",

@@ -20,7 +20,7 @@ LISTS = {
     "operations": 1, "operations?open=true": 1, "operations/1": 1, "undo": 1, "undo?open=true": 1, "undo/1": 1,
     "node": 1, "nodes": 1, "health": 6, "totals": 2, "whoami": 0,
     "schedule": 2, "schedule/expire": 2, "alerts": 1, "alerts/a": 1, "firing": 1, "alert-events": 1, "alert-events?alert=a": 1,
-    "pipeline": 2, "pipeline/runs": 1, "pipeline/runs/1": 1,
+    "pipeline": 3, "pipeline/runs": 1, "pipeline/runs/1": 1,
     "pipeline/replays": 1, "pipeline/replays/1": 1,
     "pipeline/audits": 1, "pipeline/audits/1": 1, "pipeline/audits/1/violations": 2, "pipeline/points": 1, "pipeline/points?destination=1": 1,
 }  # fmt: skip

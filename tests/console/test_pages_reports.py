@@ -6,7 +6,7 @@ from html import unescape
 import pytest
 
 from tests.console import facts
-from tests.console.api import person
+from tests.console.api import call, person
 
 
 def _page(client, path, status=200):
@@ -22,7 +22,9 @@ def found(database):
     facts.execute(
         database,
         """INSERT INTO surety.pipeline_rollup
-           VALUES (0, 'hour', now() - interval '3 hours', 1, 0, '{"accepted": 40}'), (0, 'hour', now() - interval '3 hours', 1, 1, '{"accepted": 30}')""",
+           SELECT 0, 'hour', date_trunc('hour', now()) - interval '3 hours', destination, subscription, counts
+             FROM (VALUES (0, 0, '{"accepted": 40}'::jsonb), (1, 0, '{"accepted": 40}'), (0, 1, '{"accepted": 30}'), (1, 1, '{"accepted": 30}'))
+                  AS told (destination, subscription, counts)""",
     )
     return database
 
@@ -46,6 +48,76 @@ def test_charts_audits_and_runs_are_shown_and_lead_on(found, operator):
     assert "acknowledged" in audit
     _page(operator, f"reports/audits/{number + 1}", 404)
     _page(operator, "reports?destination=99", 404)
+
+
+def test_times_without_events_are_drawn_as_nothing_or_as_unknown_and_dates_are_told(found, operator):
+    facts.execute(
+        found,
+        """INSERT INTO surety.pipeline_audit (shard, run, from_number, to_number, from_at, to_at, complete, proven, unproven, violations, fates, discards,
+                  gaps, state, milliseconds)
+           VALUES (0, 1, 1, 9, now() - interval '5 hours', now() - interval '2 hours', true, 9, 0, 0, '[]', '[]', '[[3, 4, "the size cap"]]', 'a', 1)""",
+    )
+    facts.execute(found, "UPDATE surety.checkpoint SET number = 10")
+    shown = _page(operator, "reports?span=week")
+    told = [one.partition(" UTC: ") for one in re.findall(r"<title>([^<]*)</title>", shown) if "accepted" in one]
+    assert all(re.fullmatch(r"\d{4}-\d\d-\d\d \d\d:00", when) for when, _, _ in told), "seven days cannot be told apart by hours"
+    words = [what for _, _, what in told]
+    assert words[-1] == "accepted unknown, acknowledged unknown", "of the last hours no audit knows"
+    assert "accepted 40, acknowledged 30" in words
+    assert "accepted 0, acknowledged 0" in words, "an hour in which nothing happened is none that is left out"
+    assert words[0] == "accepted unknown, acknowledged unknown"
+    assert "Commits of this time are missing" in shown
+    axis = re.findall(r'<text class="axis"[^>]*text-anchor="middle">([^<]*)</text>', _page(operator, "reports?span=year"))
+    assert axis and all(re.fullmatch(r"\d{4}-\d\d-\d\d", each) for each in axis)
+    facts.execute(found, "UPDATE surety.checkpoint SET number = 0")
+
+
+def test_charts_show_what_waits_how_long_what_died_of_what_and_who_was_served(found, operator):
+    facts.execute(
+        found,
+        """UPDATE surety.pipeline_rollup SET counts = '{"accepted": 30, "arrived": 40, "left": 35, "expired": 2, "rejected": 3, "held/20": 5, "life/28": 5,
+           "link/1/7": 20, "link/1/8": 9, "link/1/9": 8, "link/1/10": 7, "link/1/11": 6, "link/1/12": 5}' WHERE subscription = 1""",
+    )
+    facts.execute(
+        found,
+        """UPDATE surety.pipeline_audit SET from_at = now() - interval '5 hours', to_at = now(),
+                  fates = '[{"destination": 1, "address": "queue/orders", "fate": "stored", "messages": 6}]'""",
+    )
+    shown = _page(operator, "reports?span=week&destination=1")
+    for text in ("waiting 6", "half 31ms, 99 of 100 31ms", "half 127ms, 99 of 100 127ms", "rejected 3, expired 2", "link 7 of term 1 20", "2 others 11"):
+        assert text in shown, text
+    assert "given up" not in shown, "nothing died of it"
+    assert "link 7" not in _page(operator, "reports?span=week"), "consumers are those of one destination"
+
+
+def test_an_audit_shows_all_kinds_what_was_discarded_what_is_missing_and_leads_to_messages(found, operator):
+    facts.execute(
+        found,
+        """UPDATE surety.pipeline_audit SET violations = 300, kinds = '{"doubled": {"ranges": 299, "messages": 4000}, "lost": {"ranges": 1, "messages": 1}}',
+           gaps = '[[3, 4, "the size cap"]]', discards = '[{"destination": 1, "address": "queue/orders", "number": 5, "last": 9, "at": 1790000000000,
+           "messages": 1234, "by": "dora", "verb": "purge", "request": 71}, {"destination": null, "address": null, "requests": 3, "messages": 8}]'""",
+    )
+    facts.execute(
+        found,
+        """INSERT INTO surety.pipeline_violation (audit, kind, reason, destination, address, subscription, lane, first, last, messages, evidence)
+           VALUES (1, 'doubled', 'twice', 1, 'queue/orders', 1, 4, 17, 18, 2, '[]'), (1, 'doubled', 'twice', 99, 'queue/gone', 9, 4, 17, 18, 2, '[]')""",
+    )
+    number = facts.rows(found, "SELECT audit FROM surety.pipeline_audit")[0][0]
+    shown = _page(operator, f"reports/audits/{number}")
+    for text in ("4,000", "the first 2", "dora", "request 71", "5 to 9", "1,234", "3 more requests", "3 to 4", "The size cap"):
+        assert text in shown, text
+    assert shown.index("lost") < shown.index("the first 2")
+    assert re.findall(r'href="([^"]*/life[^"]*)"', shown) == ["/destinations/1/messages/4-17/life?subscription=1"], "nothing leads to what is gone"
+
+
+def test_what_found_no_room_in_the_archive_is_told(found, operator):
+    facts.execute(found, "INSERT INTO surety.archive_gap (shard, segment, destination, first_sequence, last_sequence, messages) "
+                         "VALUES (0, 4, 1, 1, 900, 400), (0, 5, 1, 901, 1900, 1000)")  # fmt: skip
+    shown = _page(operator, "reports")
+    assert "should be in the archive" in shown
+    assert "1,400" in shown
+    (told,) = call(operator, "GET", "pipeline").document["unarchived"]
+    assert (told["address"], told["messages"]) == ("queue/orders", 1400)
 
 
 def test_who_sees_some_destinations_only_sees_what_became_of_theirs(found, viewer):

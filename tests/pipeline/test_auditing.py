@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from functools import partial
@@ -13,11 +14,14 @@ from pyspark.sql import SparkSession
 
 from broker_core.engine.definitions import SubscriptionDefined
 from broker_core.engine.outcome import Outcome
+from broker_core.pipeline import auditing, examination, findings
 from broker_core.pipeline.auditing import WHOLE, Report, Scope, run_audit
-from broker_core.pipeline.holdings import holdings
+from broker_core.pipeline.holdings import HoldingsUnsteady, holdings
 from broker_core.pipeline.ingest import ingest
+from broker_core.pipeline.jobs import Place
 from broker_core.pipeline.lake import Lake
 from broker_core.pipeline.runs import Run
+from broker_core.pipeline.session import SparkSettings
 from tests.pipeline.ledgers import AT, LedgerDatabase
 from tests.pipeline.told import quick
 
@@ -104,11 +108,82 @@ def test_what_is_new_is_proven_once_and_all_of_it_again_when_asked_for(spark: Sp
     _are_rolled_up(orders)
 
 
+def test_many_violations_of_one_kind_hide_none_of_another_and_all_are_counted(
+    spark: SparkSession, orders: LedgerDatabase, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(examination, "EVIDENCE_MAX", 1)
+    orders.commit(settled=[(3, 4, 0, 0, Outcome.ACCEPTED), (3, 4, 2, 2, Outcome.ACCEPTED)])
+    stored(orders, *range(9))
+    with quick(spark):
+        report = audited(spark, orders, tmp_path / "lake")
+    assert report is not None and report.violations == 3
+    told = orders.connection.execute("SELECT kind, first FROM surety.pipeline_violation ORDER BY violation").fetchall()
+    assert told == [("lost", 9), ("doubled", 0)], "by their weight, and of each kind the first"
+    kinds = orders.connection.execute("SELECT kinds FROM surety.pipeline_audit").fetchone()
+    assert kinds == ({"lost": {"ranges": 1, "messages": 1}, "doubled": {"ranges": 2, "messages": 2}},)
+
+
+def test_what_was_discarded_is_told_request_by_request_with_who_asked(
+    spark: SparkSession, orders: LedgerDatabase, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(findings, "DISCARDS_MAX", 2)
+    _asked(orders, "operate", "dora", 4_900, {"verb": "delete"})
+    _asked(orders, "operate", "mona", 4_950, {"verb": "move"})
+    for position in (5, 6, 7):
+        orders.commit(settled=[(3, 4, position, position, Outcome.PURGED)])
+    _asked(orders, "purge", "paul", 7_500)
+    orders.commit(settled=[(3, 4, 8, 9, Outcome.PURGED)])
+    _asked(orders, "purge", "nora", 8_001)
+    stored(orders, 3, 4)
+    with quick(spark):
+        audited(spark, orders, tmp_path / "lake")
+    row = orders.connection.execute("SELECT discards FROM surety.pipeline_audit").fetchone()
+    assert row is not None
+    assert [(one["by"], one["verb"], one["number"], one["last"], one["messages"]) for one in row[0]] == [
+        ("dora", "operate", 5, 7, 3), ("paul", "purge", 8, 8, 2),
+    ]  # fmt: skip
+
+
+def _asked(database: LedgerDatabase, verb: str, by: str, after: int, arguments: dict[str, str] | None = None) -> None:
+    """So many ms after the ledger began."""
+    database.connection.execute(
+        "INSERT INTO surety.control_request (verb, address, arguments, requested_by, created_at) "
+        "VALUES (%s, 'queue/orders', %s, %s, to_timestamp(%s / 1000.0))",
+        [verb, json.dumps(arguments or {}), by, AT + after],
+    )
+
+
+def test_of_requests_the_newest_before_counts_and_the_clocks_may_differ(orders: LedgerDatabase) -> None:
+    _asked(orders, "purge", "anna", 1_000)
+    _asked(orders, "destroy", "ben", 2_000)
+    with Run(orders.url, "audit") as run:
+        asked = findings.Asked(run, ["queue/orders"], AT + 3_000)
+    found = [asked.before("queue/orders", AT + after)["by"] for after in (-1, 0, 999, 1_999, 2_000, 9_000)]
+    assert found == [None, "anna", "anna", "anna", "ben", "ben"]
+    assert asked.before("queue/others", AT)["by"] is None
+
+
+def test_the_ledger_does_not_wait_for_an_audit_that_cannot_look(
+    spark: SparkSession, orders: LedgerDatabase, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def unsteady(*_: object) -> None:
+        raise HoldingsUnsteady("tables were dropped")
+
+    monkeypatch.setattr(auditing, "holdings", unsteady)
+    monkeypatch.setattr(auditing, "session", lambda _: spark)
+    place = Place(orders.url, str(tmp_path / "lake"), SparkSettings(tmp_path, "local[2]"))
+    with quick(spark), pytest.raises(HoldingsUnsteady):
+        auditing.begin(place, tell=lambda _: None)
+    assert orders.connection.execute("SELECT number FROM surety.ledger_reader").fetchone() == (4,)
+
+
 def _are_rolled_up(database: LedgerDatabase) -> None:
-    points = database.connection.execute(
+    sums = (
         "SELECT sum((counts ->> 'accepted')::int) FILTER (WHERE subscription = 0), "
         "sum((counts ->> 'offered')::int), sum((counts ->> 'delivered')::int), sum((counts ->> 'left')::int) "
-        "FROM surety.pipeline_rollup WHERE grain = 'day'"
-    ).fetchone()
+        "FROM surety.pipeline_rollup WHERE grain = 'day' AND "
+    )
+    points = database.connection.execute(f"{sums} destination = 7".encode()).fetchone()
     assert points == (10, 12, 9, 9), "3 and 4 were delivered again; of 9, which is lost, nothing is counted but its delivery"
+    assert database.connection.execute(f"{sums} destination = 0".encode()).fetchone() == points, "of all destinations together"
     assert database.connection.execute("SELECT count(*) FROM surety.pipeline_run WHERE state <> 'done'").fetchone() == (0,)

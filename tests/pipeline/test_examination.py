@@ -16,6 +16,7 @@ from broker_core.engine.recovered import LedgerRow
 from broker_core.pipeline.auditing import of_one
 from broker_core.pipeline.examination import examine, with_evidence
 from broker_core.pipeline.transforms import audit, continuity
+from broker_core.pipeline.transforms.rollups import rolled_up
 from broker_core.pipeline.transforms.spans import BUCKET, coalesced, overlay
 from broker_core.store.memory import MemoryDatabase
 from broker_core.store.memory_tables import Chooser, Tables
@@ -245,10 +246,14 @@ def test_subscriptions_of_a_topic_each_have_their_fates(spark: SparkSession) -> 
         row(5, settled=[(6, 4, 10, 19, ACCEPTED)], ended=[(5, 0)]),
         row(6, accepted=[(TOPIC, 4, 20, 20)]),
     ]
-    found = examined(spark, rows, [("row", TOPIC, None, 4, 20, 20)])
+    whole = matter(spark, rows, [("row", TOPIC, None, 4, 20, 20)])
+    found = examine(whole)
     assert wrongs(found) == []
     told = {(one.subscription, one.fate): one.messages for one in found.tally.collect()}
     assert told == {(5, audit.ENDED): 20, (6, audit.NOT_MATCHED): 10, (6, audit.ACKNOWLEDGED): 10, (6, audit.STORED): 1}
+    rolled = rolled_up(whole.events, found.verdict, 0).where("grain = 'day' AND subscription > 4").collect()
+    waiting = {one.subscription: one.counts["arrived"] - one.counts["left"] for one in rolled}
+    assert waiting == {5: 0, 6: 1}, "what ended with its subscription does not wait for ever"
 
 
 def test_ranges_are_cut_at_buckets_and_come_together_again(spark: SparkSession) -> None:

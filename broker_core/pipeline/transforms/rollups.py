@@ -8,8 +8,9 @@ from pyspark.sql import functions as f
 
 from broker_core.engine.message import VOLATILE
 from broker_core.engine.outcome import Outcome
-from broker_core.pipeline.schema import ACCEPTED, FAILED, OCTETS, OFFERED, SETTLED
+from broker_core.pipeline.schema import ACCEPTED, ENDED, FAILED, OCTETS, OFFERED, SETTLED
 
+from . import audit
 from .lives import stored
 
 GRAINS = ("minute", "hour", "day")
@@ -18,6 +19,7 @@ STEPS = 4
 LINKS_MAX = 20
 """The busiest consumers of an hour in one subscription are told apart."""
 KEYS = ["destination", "subscription"]
+EVERY, ALL_OF_THEM = 0, 1
 FACTS = ("arrived", "left", "delivered", "wait", "held", "life")
 COUNTS = 3
 """So many of them have no histogram."""
@@ -32,17 +34,23 @@ def bucket_of(milliseconds: Column) -> Column:
 
 def rolled_up(events: DataFrame, verdict: DataFrame, after: int) -> DataFrame:
     """(grain, start, destination, subscription, counts): `counts` is a map of names to numbers, of what happened after commit `after`. subscription null:
-    of the destination as a whole. Names: accepted, octets (the change of what is held), offered, delivered (the first time), failed, settled outcomes,
-    arrived and left (of a subscription), and histograms wait/n (accepted to first offered), held/n (last offered to acknowledged), life/n (accepted to
-    acknowledged), link/n (what a consumer was offered, in hours)."""
-    happened = _of_events(events.where(f.col("number") > after)).unionByName(_of_lives(verdict.where(f.col("violation").isNull()), after))
+    of the destination as a whole. Destination EVERY has the sums over all destinations, and with subscription ALL_OF_THEM those over all subscriptions, so that
+    what is asked of the whole broker costs the same however many it has.
+
+    Names: accepted, octets (the change of what is held), offered, delivered (the first time), failed, settled outcomes, arrived and left (of a subscription),
+    and histograms wait/n (accepted to first offered), held/n (last offered to acknowledged), life/n (accepted to acknowledged); link/epoch/number (what a
+    consumer was offered, in hours; not in sums)."""
+    ends = events.where(f.col("kind") == ENDED).groupBy(f.col("number").alias("ended")).agg(f.max(f.unix_millis("at")).alias("ended_at"))
+    proper = verdict.where(f.col("violation").isNull()).join(f.broadcast(ends), "ended", "left")
+    happened = _of_events(events.where(f.col("number") > after)).unionByName(_of_lives(proper, after))
     minutes = happened.where(f.col("name").isNotNull() & f.col("start").isNotNull()).groupBy("start", *KEYS, "name").agg(f.sum("count").alias("count"))
-    grains = f.explode(f.array(*[f.struct(f.lit(grain).alias("grain"), f.date_trunc(grain, "start").alias("start")) for grain in GRAINS]))
-    every = minutes.select(grains.alias("time"), *KEYS, "name", "count").select("time.*", *KEYS, "name", "count")
-    told = every.unionByName(_links(stored(events).where(f.col("number") > after)))
+    whole = (f.lit(EVERY).alias("destination"), f.when(f.col("subscription").isNotNull(), ALL_OF_THEM).alias("subscription"))
+    places = [(grain, of) for grain in GRAINS for of in ((f.col("destination"), f.col("subscription")), whole)]
+    structs = [f.struct(f.lit(grain).alias("grain"), f.date_trunc(grain, "start").alias("start"), *of) for grain, of in places]
+    every = minutes.where(f.col("destination").isNotNull()).select(f.explode(f.array(*structs)).alias("at"), "name", "count").select("at.*", "name", "count")
+    told = every.unionByName(_links(stored(events).where((f.col("number") > after) & f.col("destination").isNotNull())))
     summed = told.groupBy("grain", "start", *KEYS, "name").agg(f.sum("count").alias("count"))
-    gathered = summed.groupBy("grain", "start", *KEYS).agg(f.map_from_entries(f.collect_list(f.struct("name", "count"))).alias("counts"))
-    return gathered.where(f.col("destination").isNotNull())
+    return summed.groupBy("grain", "start", *KEYS).agg(f.map_from_entries(f.collect_list(f.struct("name", "count"))).alias("counts"))
 
 
 def _of_events(events: DataFrame) -> DataFrame:
@@ -55,12 +63,13 @@ def _of_events(events: DataFrame) -> DataFrame:
 
 
 def _of_lives(proper: DataFrame, after: int) -> DataFrame:
-    """The same of what is known of each message: when, what, and if so."""
+    """The same of what is known of each message: when, what, and if so. One that ended with its subscription has left with it."""
     seen = (f.col("offers") > 0) & (f.col("offered") > after)
     consumed = (f.col("outcome") == Outcome.ACCEPTED.name.lower()) & (f.col("settled") > after) & (f.col("accepted") > 0)
     facts = [
         ("accepted_at", _code("arrived"), f.col("accepted") > after),
         ("settled_at", _code("left"), f.col("settled") > after),
+        ("ended_at", _code("left"), (f.col("fate") == audit.ENDED) & (f.col("ended") > after)),
         ("offered_at", _code("delivered"), seen),
         ("offered_at", _code("wait", "accepted_at", "offered_at"), seen & (f.col("accepted") > 0)),
         ("settled_at", _code("held", "offered_last_at", "settled_at"), consumed),
