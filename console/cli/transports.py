@@ -107,11 +107,10 @@ def _pieces(pieces: Iterable[bytes]) -> Iterator[bytes]:
     try:
         yield from pieces
     except Exception as error:
-        problem = problem_of(error)
-        if problem is None:
-            raise
-        why = refusal(CODES[problem.code][0], document_of_problem(problem))
-        raise Ended(why.code, f"It is not all there: {why.sentence}", why.problem) from error
+        if (problem := problem_of(error)) is not None:
+            why = refusal(CODES[problem.code][0], document_of_problem(problem))
+            raise Ended(why.code, f"It is not all there: {why.sentence}", why.problem) from error
+        raise
 
 
 def _unquoted(path: str) -> str:
