@@ -27,6 +27,12 @@ class Node(View):
         return Response(shapes.Node({**shown, "listeners": health.listeners(status)}).data)
 
 
+class Listeners(View):
+    @says("List the listeners of the node that serves", shapes.Listener(many=True))
+    def get(self, request: Request) -> Response:
+        return Response(shapes.Listener(health.listeners(node.node_status()), many=True).data)
+
+
 class Nodes(View):
     @says("List nodes: the one that serves, then those that stand by", shapes.OneNode(many=True))
     def get(self, request: Request) -> Response:

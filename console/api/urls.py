@@ -34,6 +34,7 @@ urlpatterns = [
     path("node/unquiesce", nodes.Unquiesce.as_view()),
     path("node/drain", nodes.Drain.as_view()),
     path("node/compact", nodes.Compact.as_view()),
+    path("node/listeners", nodes.Listeners.as_view()),
     re_path(r"^node/listeners/(?P<name>[a-z+]{1,30})/pause$", nodes.PauseListener.as_view()),
     re_path(r"^node/listeners/(?P<name>[a-z+]{1,30})/resume$", nodes.ResumeListener.as_view()),
     path("nodes", nodes.Nodes.as_view()),

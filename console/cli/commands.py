@@ -157,6 +157,7 @@ COMMANDS = (
     Command("drain", "bkr", "POST", "node/drain", asks="Consumers are given nothing more, and connections are closed.", drains=True),
     Command("compact", "bkr", "POST", "node/compact", compacts=True),
     Command("takeover", "bkr", "POST", "nodes/{name}/takeover", asks="The node that serves closes its connections and stands by."),
+    Command("list", "svc", "GET", "node/listeners"),
     Command("pause", "svc", "POST", "node/listeners/{name}/pause", asks="Nobody connects by it any more; who is connected stays."),
     Command("resume", "svc", "POST", "node/listeners/{name}/resume"),
     Command("query", "health", "GET", "health"),

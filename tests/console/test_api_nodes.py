@@ -33,6 +33,7 @@ def test_nodes_are_listed_with_what_they_are(two, viewer):
         ("node-0", "silent", None, ""),
     ]
     assert [listener["name"] for listener in shown[0]["listeners"]] == ["stomp"]
+    assert call(viewer, "GET", "node/listeners").document == shown[0]["listeners"]
 
 
 def test_a_drain_is_told_and_health_says_who_is_left(two, viewer):

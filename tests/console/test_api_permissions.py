@@ -15,7 +15,8 @@ from tests.console.api import ROOT, bearer, call, granted, person, token
 MANAGE, DISCARD, ACCOUNT, RESOLVE = RIGHTS = "manage_destination", "discard_message", "manage_account", "resolve_transactions"
 SUPERUSER, ANYBODY, LOOKERS = "superuser", "", "who sees every destination"
 READS = {
-    "whoami": ANYBODY, "node": ANYBODY, "nodes": ANYBODY, "health": ANYBODY, "totals": LOOKERS, "audit": LOOKERS, "problems": ANYBODY, "schema/": ANYBODY,
+    "whoami": ANYBODY, "node": ANYBODY, "node/listeners": ANYBODY, "nodes": ANYBODY,
+    "health": ANYBODY, "totals": LOOKERS, "audit": LOOKERS, "problems": ANYBODY, "schema/": ANYBODY,
     "requests/1": ANYBODY, "destinations": ANYBODY, "destinations/1": ANYBODY, "policies": LOOKERS, "policies/queue/a": LOOKERS, "aliases": LOOKERS,
     "aliases/queue/a": LOOKERS, "objects": LOOKERS, "objects/a": LOOKERS, "links": LOOKERS, "links/a": LOOKERS, "subscriptions": ANYBODY,
     "subscriptions/stale": ANYBODY, "subscriptions/1": ANYBODY,
