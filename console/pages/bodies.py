@@ -3,8 +3,10 @@
 import re
 
 XML_CHARACTERS_MAX = 65_536
-_TAG = re.compile(r"<[^>]*>")
-LEFT_AS_IT_IS = ("<![CDATA[", "<!DOCTYPE", "<!--")
+_TAG = re.compile(r"<!--.*?-->|<!\[CDATA\[.*?\]\]>|<[^>]*>", re.DOTALL)
+_PAIRS = (("<!--", "-->"), ("<![CDATA[", "]]>"))
+_SUBSET = re.compile(r"<!DOCTYPE[^>]*\[")
+"""Declarations within: such a text stays as it is."""
 DEEPEST = 40
 """Levels that are indented; what is deeper stays at that."""
 
@@ -12,8 +14,10 @@ DEEPEST = 40
 def pretty_xml(text: str) -> str:
     """Indented by its tags, which are read as text and nothing else: no entity is expanded, nothing is fetched. Empty: it is no XML, or stays as it is."""
     text = text.strip()
-    if not text.startswith("<") or not text.endswith(">") or len(text) > XML_CHARACTERS_MAX or any(mark in text for mark in LEFT_AS_IT_IS):
+    if not text.startswith("<") or not text.endswith(">") or len(text) > XML_CHARACTERS_MAX or _SUBSET.search(text):
         return ""
+    if any(text.rfind(begin) > text.rfind(end) for begin, end in _PAIRS):
+        return ""  # one that never ends: each that begins would be looked for an end to the end
     lines: list[str] = []
     depth = at = 0
     opened = False

@@ -143,10 +143,16 @@ def one(request: HttpRequest, number: str, key: str) -> HttpResponse:
     context = {
         "it": it, "key": key, "asked": search.asked, "view": view, "row": row_of(view.seen, int(time.time() * 1000)), "body": body,
         "tabs": tabs(it, "messages"), "may": _rights(actor, it), "xml": pretty_xml(body.text) if body is not None and body.text and body.value is None else "",
-        "octets": bytes.fromhex(body.hex) if body is not None and body.hex else b"", "facts": _facts(view), "life": _life(view),
+        "octets": _first_octets(body), "facts": _facts(view), "life": _life(view),
         "properties": typed(view.properties, view.headers.get("property-types", "")), "ledger": _ledger(it, view, search.subscription),
     }  # fmt: skip
     return render(request, "console/message.html", context)
+
+
+def _first_octets(body: rendering.ShownBody | None) -> bytes:
+    if body is None:
+        return b""
+    return (body.text or "").encode()[: rendering.HEX_OCTETS] if body.hex is None else bytes.fromhex(body.hex)
 
 
 def _facts(view: browsing.View) -> list[tuple[str, Any]]:

@@ -1,6 +1,7 @@
 """Pages of messages: a real engine over a real store, browsed, searched, changed."""
 
 import re
+import time
 from datetime import UTC, datetime
 from html import unescape
 
@@ -10,6 +11,7 @@ from django.test import override_settings
 from broker_core.engine import commands as c
 from broker_core.engine.outcome import Outcome
 from broker_core.viewing import page as pages
+from console.pages.bodies import pretty_xml
 from console.pages.message_search import standing
 from console.selectors import operations
 from tests.console import facts
@@ -115,6 +117,35 @@ def test_bodies_are_shown_as_what_they_are(node, operator):
     assert "There is more than is shown." in pages_shown[4]
     assert f"/api/v1/destinations/{node.number()}/messages/4-4/body" in pages_shown[4]
     assert len(pages_shown[4]) < 100_000
+
+
+def test_a_body_that_is_shown_indented_is_shown_as_it_came_too(node, operator):
+    node.send(b'{"a":1,"a":2,"b":1.10}', b"<a><!-- > --><![CDATA[<b>]]></a>", b"text" * 1000)
+    pages_shown = [unescape(operator.get(path(node, f"/4-{number}")).content.decode()) for number in range(3)]
+    assert '"a": 2' in pages_shown[0]
+    assert ">\n" + '{"a":1,"a":2,"b":1.10}</pre>' in pages_shown[0]
+    assert "<a>\n  <!-- > -->\n  <![CDATA[<b>]]>\n</a></pre>" in pages_shown[1]
+    assert "<a><!-- > --><![CDATA[<b>]]></a></pre>" in pages_shown[1]
+    assert "00000000  3c 61 3e" in pages_shown[1]
+    assert "As it came" not in pages_shown[2]
+    assert "the first 1.0 KiB" in pages_shown[2]
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("<?xml version='1.0'?><!DOCTYPE a><a/>", "<?xml version='1.0'?>\n<!DOCTYPE a>\n<a/>"),
+        ('<!DOCTYPE a [<!ENTITY x "y">]><a>&x;</a>', ""),
+        ("<a>x<!-- b --></a>", "<a>\n  x\n  <!-- b -->\n</a>"),
+        ("<!--" * 15_000 + "<a>", ""),
+        ("<a><![CDATA[" * 5_000 + ">", ""),
+        ("<a></a></a>", ""),
+    ],
+)
+def test_xml_is_indented_where_its_tags_say_all(text, shown):
+    began = time.monotonic()
+    assert pretty_xml(text) == shown
+    assert time.monotonic() - began < 1
 
 
 @pytest.mark.parametrize("body", [b'{"a": "\\ud800"}', b"[1e999]", b"[" * 880 + b"]" * 880])
