@@ -3,6 +3,8 @@
 from typing import Any
 from urllib.parse import quote
 
+from drf_spectacular.types import OpenApiTypes
+from drf_spectacular.utils import OpenApiParameter
 from rest_framework.request import Request
 from rest_framework.response import Response
 
@@ -21,11 +23,16 @@ from .problems import Problem
 from .view import View, done, idempotent, one, page
 
 
+SEARCH = OpenApiParameter("search", OpenApiTypes.STR, description="Part of the name, whatever its case.")
+PRINCIPAL = OpenApiParameter("principal", OpenApiTypes.STR, description="Only those for this account or group, or for `*`.")
+EVERYBODY = OpenApiParameter("everybody", OpenApiTypes.BOOL, description="Those of all operators; for administrators.")
+
+
 class Accounts(View):
-    @says("List client accounts", shapes.Account, paged=True)
+    @says("List client accounts", shapes.Account, paged=True, parameters=[SEARCH])
     def get(self, request: Request) -> Response:
         self.look("account list")
-        return page(shapes.Account, accounts.page(self.after(), self.limit()))
+        return page(shapes.Account, accounts.page(self.after(), self.limit(), search=request.query_params.get("search", "")))
 
     @says("Create a client account", shapes.Done, status=201, body=bodies.CreateAccountBody)
     def post(self, request: Request) -> Response:
@@ -61,10 +68,10 @@ class OneAccount(View):
 
 
 class AccessRules(View):
-    @says("List rules of access: which accounts may do what with which destinations", shapes.AccessRule, paged=True)
+    @says("List rules of access: which accounts may do what with which destinations", shapes.AccessRule, paged=True, parameters=[PRINCIPAL])
     def get(self, request: Request) -> Response:
         self.look("access list")
-        return page(shapes.AccessRule, accounts.access_page(self.number_after(), self.limit()))
+        return page(shapes.AccessRule, accounts.access_page(self.number_after(), self.limit(), principal=request.query_params.get("principal", "")))
 
     @says("Make a rule of access", shapes.Done, status=201, body=bodies.AccessBody)
     def post(self, request: Request) -> Response:
@@ -141,8 +148,10 @@ class OneGrant(View):
 
 
 class Tokens(View):
-    @says("List one's own tokens", shapes.Token, paged=True)
+    @says("List one's own tokens", shapes.Token, paged=True, parameters=[EVERYBODY])
     def get(self, request: Request) -> Response:
+        if self.flag("everybody"):
+            return page(shapes.Token, tokens.all_for(self.actor, self.number_after(), self.limit()))
         return page(shapes.Token, tokens.of(request.user, self.number_after(), self.limit()))
 
     @says("Make a token of one's own", shapes.MadeToken, status=201, body=bodies.CreateTokenBody)

@@ -265,6 +265,7 @@ class Grant(Shape):
 
 class Token(Shape):
     number = Integer()
+    owner = String()
     name = String()
     scope = String()
     verbs = serializers.ListField(child=String())

@@ -25,6 +25,7 @@ WHAT = OpenApiParameter("what", OpenApiTypes.STR, description="Only of this deed
 OVER = OpenApiParameter("address", OpenApiTypes.STR, description="Only about this destination, account or the like.")
 SINCE = OpenApiParameter("since", OpenApiTypes.DATETIME, description="Not before.")
 UNTIL = OpenApiParameter("until", OpenApiTypes.DATETIME, description="Before.")
+ACCOUNT = OpenApiParameter("account", OpenApiTypes.STR, description="Only those of this account.")
 REFUSED = OpenApiParameter("refused", OpenApiTypes.BOOL, description="Only attempts that were refused.")
 
 
@@ -61,10 +62,10 @@ class ResetAllTotals(View):
 
 
 class Branches(View):
-    @says("List prepared branches of distributed transactions", shapes.Branch, paged=True)
+    @says("List prepared branches of distributed transactions", shapes.Branch, paged=True, parameters=[ACCOUNT])
     def get(self, request: Request) -> Response:
         self.look("branch list")
-        return page(shapes.Branch, branches.page(self.number_after(), self.limit()))
+        return page(shapes.Branch, branches.page(self.number_after(), self.limit(), account=request.query_params.get("account", "")))
 
 
 class OneBranch(View):

@@ -53,23 +53,24 @@ def search(text: str, limit: int) -> list[Account]:
     return [Account(**row) for row in found]
 
 
-def page(after: str = "", limit: int = PAGE_ROWS) -> tuple[list[Account], str]:
-    """At most `limit` accounts whose names follow `after`; and the key of the next page, empty if this is the last. One query."""
+def page(after: str = "", limit: int = PAGE_ROWS, *, search: str = "") -> tuple[list[Account], str]:
+    """At most `limit` accounts whose names follow `after` and contain `search`; and the key of the next page, empty if this is the last. One query."""
     found = rows(
         f"""SELECT {COLUMNS} FROM surety.account
-            WHERE name > %(after)s ORDER BY name LIMIT %(limit)s""",
-        {"after": after.replace("\x00", ""), "limit": limit + 1},
+            WHERE name > %(after)s AND name ILIKE %(pattern)s ORDER BY name LIMIT %(limit)s""",
+        {"after": after.replace("\x00", ""), "pattern": containing(search), "limit": limit + 1},
     )
     shown = [Account(**row) for row in found[:limit]]
     return shown, shown[-1].name if len(found) > limit else ""
 
 
-def access_page(after: int = 0, limit: int = PAGE_ROWS) -> tuple[list[AccessRule], str]:
-    """At most `limit` rules of access whose numbers follow `after`; and the key of the next page, empty if this is the last. One query."""
+def access_page(after: int = 0, limit: int = PAGE_ROWS, *, principal: str = "") -> tuple[list[AccessRule], str]:
+    """At most `limit` rules of access whose numbers follow `after`, of one principal if it is said; and the key of the next page, empty if this is the last.
+    One query."""
     found = rows(
         """SELECT rule AS number, resource, operation, allow, principal, of_group AS "group" FROM surety.access_rule
-            WHERE rule > %(after)s ORDER BY rule LIMIT %(limit)s""",
-        {"after": after, "limit": limit + 1},
+            WHERE rule > %(after)s AND %(principal)s IN ('', principal) ORDER BY rule LIMIT %(limit)s""",
+        {"after": after, "principal": principal.replace("\x00", ""), "limit": limit + 1},
     )
     shown = [AccessRule(**row) for row in found[:limit]]
     return shown, str(shown[-1].number) if len(found) > limit else ""

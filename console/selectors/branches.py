@@ -52,11 +52,14 @@ class Item:
     message_id: str | None
 
 
-def page(after: int = 0, limit: int = PAGE_ROWS, *, ended: bool | None = None) -> tuple[list[Branch], str]:
-    """At most `limit` whose numbers follow `after`, all of them, or those that are `ended` by hand or are not; and the key of the next page, empty if
-    this is the last. One query."""
+def page(after: int = 0, limit: int = PAGE_ROWS, *, ended: bool | None = None, account: str = "") -> tuple[list[Branch], str]:
+    """At most `limit` whose numbers follow `after`: all, or those that are `ended` by hand or are not, or those of one account; and the key of the next
+    page, empty if this is the last. One query."""
     which = "" if ended is None else f"AND state {'<>' if ended else '='} {PREPARED}"
-    found = rows(f"{_BRANCHES} AND branch > %(after)s {which} ORDER BY branch LIMIT %(limit)s", {"after": after, "limit": limit + 1})
+    found = rows(
+        f"{_BRANCHES} AND branch > %(after)s {which} AND %(account)s IN ('', account) ORDER BY branch LIMIT %(limit)s",
+        {"after": after, "account": account.replace("\x00", ""), "limit": limit + 1},
+    )
     shown = [Branch(**{**row, "state": STATES[row["state"]]}) for row in found[:limit]]
     return shown, str(shown[-1].number) if len(found) > limit else ""
 

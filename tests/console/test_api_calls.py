@@ -82,6 +82,9 @@ def test_a_token_makes_no_tokens_and_nobody_revokes_those_of_others(olga, operat
     assert "may revoke" in problem(call(client, "DELETE", f"tokens/{number}"), 404, "not-found")
     assert call(client, "GET", "tokens").document["items"] == []
     token(vera)
+    problem(call(client, "GET", "tokens?everybody=true"), 403, "forbidden")
+    assert [each["owner"] for each in call(operator, "GET", "tokens?everybody=true").document["items"]] == ["olga", "vera"]
+    assert [each["owner"] for each in call(operator, "GET", "tokens").document["items"]] == ["olga"]
     assert call(operator, "DELETE", f"tokens/{ApiToken.objects.get(owner=vera).pk}").status_code == 200
 
 

@@ -134,6 +134,21 @@ def test_a_branch_is_told_by_the_parts_of_its_xid_and_with_what_is_in_it(operato
     problem(call(operator, "GET", "branches/8/items"), 404, "not-found")
 
 
+def test_accounts_rules_and_branches_are_found_by_whose_they_are(operator, database):
+    for name in ("shop", "Workshop"):
+        call(operator, "POST", "accounts", {"name": name, "password": "long enough"})
+    call(operator, "POST", "access", {"resource": "queue/a", "operation": "consume", "allow": True, "principal": "shop"})
+    for number, account in ((7, "shop"), (8, "guest")):
+        facts.execute(database, "INSERT INTO surety.prepared VALUES (0, %s, '1:aa:bb', %s, 4, 2, 1, 10, 1000, NULL)", [number, account])
+    for path, name, expected in (
+        ("accounts?search=SHOP", "name", ["Workshop", "shop"]),
+        ("accounts?search=%25", "name", []),
+        ("access?principal=shop", "resource", ["queue/a"]),
+        ("branches?account=shop", "number", [7]),
+    ):
+        assert [each[name] for each in call(operator, "GET", path).document["items"]] == expected
+
+
 def test_the_audit_goes_back_by_pages(operator, database):
     for number in range(5):
         call(operator, "POST", "accounts", {"name": f"a{number}", "password": "long enough"})
