@@ -20,6 +20,7 @@ from .commands import COMMANDS, Command, find
 from .described import BODY, COUNTED, JSON, ROOT, Described, describe
 from .exits import Ended
 from .following import POLL_SECONDS, Following
+from .portions import LINES, portions
 from .showing import Documents, Table, plain, show, warnings_of
 from .transports import Answer, InProcess, Remote, Transport, document_of
 
@@ -27,6 +28,7 @@ LIMIT, PAGE_MAX = 100, 1_000
 ANSWER_SECONDS = 40
 """A request lapses after thirty."""
 PRUNES = "What the document does not have is removed; --dry-run tells what that is."
+KEY = "Idempotency-Key"
 MAY_HAVE_SLASHES = ("destination", "name")
 
 
@@ -136,6 +138,8 @@ class _Run:
         self._find_destinations()
         if self._told.paged:
             return self._list()
+        if self._told.content_type == LINES:
+            return self._import()
         if not self._dry:
             self._make_sure()
         answer = self._call(self._typed.query, self._body())
@@ -278,6 +282,24 @@ class _Run:
                 self._terminal.say(f"Warning: {each}")
             show(document, self._terminal.stdout, self._command.columns.split())
         return exits.DONE
+
+    def _import(self) -> int:
+        """By as many calls as it takes; each sends all of its lines, or none. Raises Ended."""
+        sent, key = 0, self._typed.headers.get(KEY)
+        try:
+            for part, (first, lines) in enumerate(portions(self._given.file, self._terminal.stdin)):
+                if part and key is not None:
+                    self._typed.headers[KEY] = f"{key}.{part}"
+                try:
+                    sent += self._outcome(self._call(self._typed.query, lines))["sent"]
+                except Ended as ended:
+                    if not part:
+                        raise
+                    said = f"{sent:,} messages were sent, those before line {first}; from there on it counts lines anew. {ended.sentence}"
+                    raise Ended(exits.UNFINISHED, said, ended.problem) from ended
+        except ValueError as error:
+            raise Ended(exits.USAGE, f"--file: {error}.") from error
+        return self._tell({"sent": sent})
 
     def _octets(self, answer: Answer) -> int:
         """A body, or lines of messages, as they come."""

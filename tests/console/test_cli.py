@@ -6,13 +6,14 @@ import pwd
 import re
 import shlex
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 from django.test import override_settings
 from django.urls import Resolver404, resolve
 
-from console.cli import commands, described, exits
+from console.cli import commands, described, exits, portions
 from console.cli.completion import script
 from console.cli.described import form
 from console.cli.options import parser_of, split
@@ -370,6 +371,27 @@ def test_an_export_that_stops_before_its_end_says_so(messages, monkeypatch):
     ran = mq("export", "msg", "queue/orders")
     assert (ran.code, len(ran.told.splitlines())) == (exits.UNREACHABLE, 1)
     assert ran.said == "It is not all there: No node answered: what it holds is not known. [node-silent]\n"
+
+
+def test_what_is_too_much_for_one_call_is_imported_by_several(messages, monkeypatch):
+    monkeypatch.setattr(portions, "LINES_MAX", 2)
+    lines = "".join(json.dumps({"text": f"line {number}"}) + "\n" for number in range(5))
+    ran = mq("import", "msg", "queue/orders", "--idempotency-key", "k", "--json", typed=lines)
+    assert (ran.code, ran.document) == (exits.DONE, {"sent": 5})
+    assert mq("import", "msg", "queue/orders", "--idempotency-key", "k", "--json", typed=lines).document == {"sent": 5}
+    ran = mq("import", "msg", "queue/orders", typed=lines + "no json\n")
+    assert ran.code == exits.UNFINISHED
+    assert "4 messages were sent, those before line 5" in ran.said
+    audited = "SELECT (result ->> 'sent')::int FROM surety.audit WHERE what = 'import' AND result ? 'sent' ORDER BY entry"
+    assert facts.rows(messages.dsn, audited) == [(2,), (2,), (1,), (2,), (2,)], "the repetition with the same key sends nothing"
+
+
+@pytest.mark.parametrize(("octets", "sizes"), [(8, [8, 4]), (7, [4, 4, 4]), (3, [4])])
+def test_a_portion_has_no_more_octets_than_a_call_takes(octets, sizes, monkeypatch, tmp_path):
+    monkeypatch.setattr(portions, "LINES_OCTETS_MAX", octets)
+    (tmp_path / "lines").write_bytes(b"abc\n" * 3)
+    found = list(portions.portions(str(tmp_path / "lines"), sys.stdin))
+    assert [len(lines) for _, lines in found][: len(sizes)] == sizes
 
 
 def test_what_clients_wrote_does_not_reach_the_terminal_as_it_is(messages):
