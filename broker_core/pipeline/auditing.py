@@ -15,7 +15,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 
 from . import findings
-from .examination import HOLDINGS, Examination, Matter, examine, no_state, with_evidence
+from .examination import Examination, Matter, examine, no_state, with_evidence
 from .holdings import Holdings, HoldingsUnsteady, holdings
 from .jobs import DatabaseLost, Place, bring_up_to_date, forget_dead, spark_told
 from .lake import Lake, Manifest
@@ -163,14 +163,13 @@ def _matter(
     lake: Lake, manifest: Manifest, held: Holdings, before: dict[str, Any] | None, events: DataFrame, after: int, upto: int, scope: Scope
 ) -> Matter:  # fmt: skip
     spark = lake.spark
-    rows = [row for row in held.rows if scope.destination is None or row[1] == scope.destination]
     gaps = lake.frame("gaps", manifest).where((f.col("first_number") <= upto) & (f.col("first_number") >= manifest.begins)).collect()
     defined = lake.frame("subscriptions", manifest).where(f.col("subscription") <= held.subscription)
     commits = lake.frame("commits", manifest).where((f.col("number") >= after) & (f.col("number") <= upto))
     state = spark.read.schema(lives.STATE).parquet(f"{lake.root}/{before['state']}") if before is not None else no_state(spark)
     complete = before["complete"] if before is not None else after == 0
     return Matter(
-        events, commits, lake.frame("destinations", manifest), defined, spark.createDataFrame(rows, HOLDINGS), state,
+        events, commits, lake.frame("destinations", manifest), defined, held.frame(spark, after, scope.destination), state,
         [(row.first_number, row.last_number, row.reason) for row in gaps if row.last_number > after],
         [(row.first_number, row.last_number) for row in gaps if row.last_number <= after and before is not None], complete,
     )  # fmt: skip

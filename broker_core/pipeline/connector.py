@@ -40,7 +40,8 @@ from broker_core.engine.pattern import has_wildcards, problem
 from . import archiving, schema, sink, tables
 from .browsing import BROWSED, BrowseReader, Looking
 from .database import snapshot
-from .ledger import Interval, commits_of, events_of, intervals
+from .extents import Interval, intervals
+from .ledger import commits_of, events_of
 from .streaming import BATCH_ROWS, BATCH_ROWS_MAX, Streamed, StreamReader, StreamWriter
 
 NAME = "surety"

@@ -14,7 +14,8 @@ from .schema import EVENTS
 from .transforms import audit, continuity, lineage, lives
 
 HOLDINGS = "kind string, destination int, subscription int, lane smallint, first bigint, last bigint"
-"""What the store holds after the last commit. row: first to last have rows; reserved: a prepared transaction has acknowledged them in the subscription."""
+"""What the store holds after the last commit. row: first to last have rows; reserved: a prepared transaction has acknowledged them in the subscription;
+settled: the checkpoint, which may be of a commit before, counts them as over in the subscription."""
 EVIDENCE_MAX = 200
 """Violations of each kind that are shown, with the events they follow from: ranges, not messages; of more there is the number."""
 _COLUMNS = ("destination int", "subscription int", "lane smallint", "first bigint", "last bigint", "messages bigint", "accepted bigint", "offered bigint")

@@ -1,17 +1,22 @@
-"""What the store holds of messages after a commit: the rows that are there, as ranges, and what prepared transactions have reserved. One snapshot, so that it
-can be held against the ledger up to that commit."""
+"""What the store holds of messages after a commit: the rows that are there, as ranges, what prepared transactions have reserved, and what the checkpoint counts
+as over, which nobody is going to get whether its row is there or not. One snapshot, so that it can be held against the ledger up to that commit."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import psycopg
 from psycopg import sql
+from pyspark.sql import DataFrame, SparkSession
+
+from broker_core.engine.message import LANES, VOLATILE
 
 from .database import is_there, snapshot
-from .ledger import extent
-from .tables import message_segments
+from .examination import HOLDINGS
+from .extents import extent
+from .tables import message_segments, ranges_of
 
 ATTEMPTS = 20
 """A segment that goes meanwhile has the whole looked at again."""
@@ -25,6 +30,16 @@ _RESERVED = """
 SELECT 'reserved', s.destination, i.subscription, i.priority, i.position, i.position
 FROM surety.prepared_item i JOIN surety.subscription s USING (shard, subscription) WHERE i.shard = %s AND i.outcome >= 0
 """
+_FLOORS = f"""
+SELECT s.destination, c.subscription, c.lane, c.floor
+FROM surety.cursor c JOIN surety.subscription s USING (shard, subscription) WHERE c.shard = %s AND c.lane < {VOLATILE} AND c.floor > 0
+"""
+_BLOCKS = f"""
+SELECT s.destination, b.subscription, b.lane, b.block, b.bits
+FROM surety.block b JOIN surety.subscription s USING (shard, subscription) WHERE b.shard = %s AND b.lane < {LANES}
+"""
+BLOCKS_A_TASK = 500
+"""Of bitmaps of up to 2,048 ranges."""
 
 
 class HoldingsUnsteady(RuntimeError):
@@ -36,9 +51,30 @@ class Holdings:
     upto: int
     """The last commit that it knows of."""
     rows: list[tuple[Any, ...]]
-    """Columns of examination.HOLDINGS."""
+    """Columns of examination.HOLDINGS; of what is settled what lies below floors."""
     subscription: int
     """The highest number of one that there was."""
+    point: int
+    """The commit of the checkpoint."""
+    blocks: list[tuple[int, int, int, int, bytes]]
+    """And what it has settled above floors: (destination, subscription, lane, number, bits)."""
+
+    def frame(self, spark: SparkSession, after: int, destination: int | None) -> DataFrame:
+        """examination.HOLDINGS, of one destination or of all. A checkpoint from before commit `after` says nothing: what it has settled may have been restored
+        by a commit that is not looked at."""
+        known = self.point >= after
+        rows = [row for row in self.rows if destination in (None, row[1]) and (known or row[0] != "settled")]
+        frame = spark.createDataFrame(rows, HOLDINGS)
+        blocks = [block for block in self.blocks if known and destination in (None, block[0])]
+        if not blocks:
+            return frame
+        tasks = -(-len(blocks) // BLOCKS_A_TASK)
+        return frame.unionByName(spark.createDataFrame(spark.sparkContext.parallelize(blocks, tasks).flatMap(_settled), HOLDINGS))
+
+
+def _settled(block: tuple[int, int, int, int, bytes]) -> Iterator[tuple[Any, ...]]:
+    destination, subscription, lane, number, bits = block
+    return (("settled", destination, subscription, lane, first, last) for first, last in ranges_of(number, bits))
 
 
 def holdings(url: str, shard: int) -> Holdings:
@@ -61,6 +97,22 @@ def _look(connection: psycopg.Connection[Any], shard: int) -> Holdings | None:
         if not is_there(connection, f"surety.{name}"):
             return None
         rows += connection.execute(sql.SQL(_RUNS).format(table=sql.Identifier("surety", name), where=sql.SQL(""))).fetchall()
+    rows += _below_floors(connection.execute(_FLOORS.encode(), [shard]).fetchall(), rows)
+    blocks = connection.execute(_BLOCKS.encode(), [shard]).fetchall()
     last = connection.execute("SELECT coalesce(max(subscription), 0) FROM surety.subscription WHERE shard = %s", [shard]).fetchone()
-    assert last is not None
-    return Holdings(upto, rows, last[0])
+    point = connection.execute("SELECT coalesce(max(number), 0) FROM surety.checkpoint WHERE shard = %s", [shard]).fetchone()
+    assert last is not None and point is not None
+    return Holdings(upto, rows, last[0], point[0], blocks)
+
+
+def _below_floors(floors: list[tuple[Any, ...]], rows: list[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
+    """From the first row of the lane on: what lies before is history, of whatever length."""
+    lows: dict[tuple[int, int], int] = {}
+    for kind, destination, _, lane, first, _ in rows:
+        if kind == "row":
+            lows[destination, lane] = min(first, lows.get((destination, lane), first))
+    return [
+        ("settled", destination, subscription, lane, lows[destination, lane], floor - 1)
+        for destination, subscription, lane, floor in floors
+        if lows.get((destination, lane), floor) < floor
+    ]

@@ -23,8 +23,9 @@ from pyspark.sql.window import Window
 
 from . import schema, tables
 from .database import snapshot
+from .extents import PARTITION_OCTETS, Extent, Interval, extent, intervals
 from .lake import HISTORIES, File, Lake, LakeRefused, Manifest, now_ms, replaced, spread
-from .ledger import PARTITION_OCTETS, Extent, Interval, commits_of, events_of, extent, intervals
+from .ledger import commits_of, events_of
 from .runs import Run
 
 STEP_OCTETS = 512 << 20

@@ -16,7 +16,7 @@ from broker_core.store.rows import SENT
 from . import schema
 from .columns import Frame
 from .database import is_there, snapshot
-from .ledger import extent
+from .extents import extent
 
 ROWS = 10_000
 """In one batch."""
@@ -159,12 +159,18 @@ def _block(subscription: int, lane: int, block: int, bits: bytes) -> Iterator[tu
     """The ranges of a bitmap: those of `offered` have a lane of their own in the table."""
     kind = "buried" if subscription < 0 else "offered" if lane >= LANES else "settled"
     whose = (-subscription, None) if subscription < 0 else (None, subscription)
+    for first, last in ranges_of(block, bits):
+        yield (kind, *whose, lane % LANES, first, last, None, None)
+
+
+def ranges_of(block: int, bits: bytes) -> Iterator[tuple[int, int]]:
+    """(first, last) of the positions that a checkpoint's block has marked."""
     progress = Progress()
     progress.load(block, bits)
     base = at = block * BLOCK
     for low, high in [*progress.unsettled(base, base + BLOCK - 1), (base + BLOCK, base + BLOCK)]:
         if low > at:
-            yield (kind, *whose, lane % LANES, at, low - 1, None, None)
+            yield at, low - 1
         at = high + 1
 
 

@@ -7,14 +7,13 @@ from typing import Any
 
 from django.conf import settings
 
+from broker_core.pipeline.runs import LOCK
 from broker_core.pipeline.surroundings import java_missing, packages_missing
 
 from .rows import rows
 
 PAGE_ROWS = 100
 STATES = ("running", "done", "failed", "died")
-LOCK = 0x53504950
-"""As broker_core.pipeline.runs has it, which needs Spark: a test compares them."""
 
 # A run whose session is gone has died, though nobody has said so yet.
 _RUNS = """

@@ -14,6 +14,7 @@ from pyspark.sql import SparkSession
 
 from broker_core.engine.definitions import SubscriptionDefined
 from broker_core.engine.outcome import Outcome
+from broker_core.engine.progress import BLOCK
 from broker_core.pipeline import auditing, examination, findings
 from broker_core.pipeline.auditing import WHOLE, Report, Scope, run_audit
 from broker_core.pipeline.holdings import HoldingsUnsteady, holdings
@@ -58,6 +59,14 @@ def an_order_is_lost(database: LedgerDatabase) -> None:
     stored(database)
 
 
+def checkpoint(database: LedgerDatabase, floor: int, *settled: int) -> None:
+    """After the last commit: it has settled what lies below the floor, and some positions above."""
+    database.connection.execute("UPDATE surety.checkpoint SET number = %s", [database.number])
+    database.connection.execute("INSERT INTO surety.cursor VALUES (0, 3, 4, %s, -1)", [floor])
+    bits = sum(1 << position for position in settled).to_bytes(BLOCK // 8, "little")
+    database.connection.execute("INSERT INTO surety.block VALUES (0, 3, 4, 0, %s)", [bits])
+
+
 def loss_of(database: LedgerDatabase, audit: int) -> tuple[str, str, int, int, list[int]]:
     rows = database.connection.execute("SELECT kind, address, first, last, evidence FROM surety.pipeline_violation WHERE audit = %s", [audit]).fetchall()
     ((kind, address, low, high, evidence),) = rows
@@ -84,6 +93,20 @@ def test_a_loss_is_told_with_its_evidence_and_what_happened_is_rolled_up(spark: 
         assert audited(spark, orders, tmp_path / "lake") is None, "nothing is new"
     assert loss_of(orders, report.audit) == ("lost", "queue/orders", 9, 9, [2, 5])
     _are_rolled_up(orders)
+
+
+@pytest.mark.slow
+def test_what_is_stored_and_what_the_checkpoint_has_passed_is_lost(spark: SparkSession, orders: LedgerDatabase, tmp_path: Path) -> None:
+    checkpoint(orders, 4, 8)
+    with quick(spark):
+        report = audited(spark, orders, tmp_path / "lake", Scope(destination=QUEUE))
+    assert report is not None and (report.proven, report.violations) == (8, 2)
+    rows = orders.connection.execute("SELECT kind, reason, first, last FROM surety.pipeline_violation ORDER BY first").fetchall()
+    reason = "its row is there, and the broker counts it as over, which no commit says"
+    assert rows == [("lost", reason, 3, 3), ("lost", reason, 8, 8)]
+    old = holdings(orders.url, 0)
+    assert old.frame(spark, orders.number, None).where("kind = 'settled'").count() == 2
+    assert old.frame(spark, orders.number + 1, None).where("kind = 'settled'").count() == 0, "of a checkpoint that may be undone since"
 
 
 @pytest.mark.slow

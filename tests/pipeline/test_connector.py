@@ -14,7 +14,8 @@ from broker_core.engine.outcome import Outcome
 from broker_core.engine.writes import BulkCopy
 from broker_core.pipeline import ledger
 from broker_core.pipeline.database import snapshot
-from broker_core.pipeline.ledger import Interval, LedgerDropped, events_of, intervals
+from broker_core.pipeline.extents import Interval, intervals
+from broker_core.pipeline.ledger import LedgerDropped, events_of
 from tests.pipeline.ledgers import AT, LedgerDatabase
 
 Rows = list[tuple[object, ...]]

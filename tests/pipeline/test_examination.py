@@ -54,7 +54,10 @@ def lawful() -> list[LedgerRow]:
     ]
 
 
-HELD: list[Holding] = [("row", QUEUE, None, 4, 0, 9), ("row", QUEUE, None, 9, 0, 0), ("row", DEAD, None, 4, 0, 0), ("reserved", QUEUE, 1, 4, 8, 8)]
+HELD: list[Holding] = [
+    ("row", QUEUE, None, 4, 0, 9), ("row", QUEUE, None, 9, 0, 0), ("row", DEAD, None, 4, 0, 0), ("reserved", QUEUE, 1, 4, 8, 8),
+    ("settled", QUEUE, 1, 4, 0, 7),
+]  # fmt: skip
 
 
 def _without(rows: list[LedgerRow], number: int) -> list[LedgerRow]:
@@ -76,6 +79,10 @@ def _faults() -> dict[str, Fault]:
     return {
         "nothing": (plain, HELD, []),
         "its row is gone": (plain, [("row", QUEUE, None, 4, 0, 8), *HELD[1:]], [(audit.LOST, QUEUE, 9, 9)]),
+        "its row is there and the checkpoint has passed it": (plain, [*HELD, ("settled", QUEUE, 1, 4, 9, 9)], [(audit.LOST, QUEUE, 9, 9)]),
+        "nothing, and the checkpoint is of a commit before its purge was undone": (
+            [*_with(plain, 9, settled=[(1, 4, 9, 9, PURGED)]), row(10, settled=[(1, 4, 9, 9, RESTORED)])], [*HELD, ("settled", QUEUE, 1, 4, 9, 9)], [],
+        ),
         "it was moved and arrived nowhere": (_with(plain, 9, settled=[(1, 4, 9, 9, MOVED)]), HELD, [(audit.LOST, QUEUE, 9, 9)]),
         "it is acknowledged twice": (_with(plain, 9, settled=[(1, 4, 1, 2, ACCEPTED)]), HELD, [(audit.DOUBLED, QUEUE, 1, 1), (audit.DOUBLED, QUEUE, 2, 2)]),
         "it is accepted twice": (_with(plain, 9, accepted=[(QUEUE, 4, 9, 9)]), HELD, [(audit.DOUBLED, QUEUE, 9, 9)]),

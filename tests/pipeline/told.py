@@ -13,6 +13,7 @@ from broker_core.engine.message import VOLATILE
 from broker_core.engine.recovered import LedgerRow
 from broker_core.pipeline.examination import HOLDINGS, Examination, Matter, examine, no_state
 from broker_core.pipeline.schema import CAUSES, COMMITS, DESTINATIONS, EVENTS, OUTCOMES, SUBSCRIPTIONS
+from broker_core.pipeline.tables import ranges_of
 from broker_core.store.memory_tables import Tables
 
 QUEUE, SUBSCRIPTION, DEAD, DEAD_SUBSCRIPTION, TOPIC = 1, 1, 2, 2, 3
@@ -133,4 +134,7 @@ def held_by(tables: Tables) -> list[Holding]:
     for branch in tables.prepared.values():
         for subscription, _, message in branch.settled:
             found.append(("reserved", 0, subscription, message.header.lane, message.position, message.position))
+    found += [("settled", 0, s, lane, 0, floor - 1) for (s, lane), (floor, _) in tables.cursors.items() if s > 0 and lane < VOLATILE and floor]
+    blocks = [(s, lane, ranges_of(block, bits)) for (s, lane, block), bits in tables.blocks.items() if s > 0 and lane < VOLATILE]
+    found += [("settled", 0, s, lane, first, last) for s, lane, ranges in blocks for first, last in ranges]
     return sorted(set(found))

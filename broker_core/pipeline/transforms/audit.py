@@ -81,6 +81,7 @@ def _violation(gaps: Gaps) -> dict[str, Column]:
         (PREMATURE, "it ended before it was durable", settled < accepted, False),
         (UNFLAGGED, "a consumer ended it, and it was offered to none before", consumed & (ends > 0) & ((offers == 0) | (offered >= settled)), True),
         (LOST, "it has no fate, and its row is gone", (acceptances > 0) & (ends <= 0) & f.col("fate").isNull(), True),
+        (LOST, "its row is there, and the broker counts it as over, which no commit says", plain & (f.col("fate") == STORED) & (f.col("passages") > 0), True),
     ]  # fmt: skip
     told, unproven = f.when(f.lit(False), _told("", "")), f.when(f.lit(False), f.lit(True))
     doubtful = _in_doubt(f.coalesce(accepted, f.lit(0)), f.coalesce(settled, f.lit(1 << 62)), gaps)

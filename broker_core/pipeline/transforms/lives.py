@@ -16,7 +16,7 @@ from .spans import overlay, pieces
 
 KEYS = ["subscription", "lane"]
 RESTORED = Outcome.RESTORED.name.lower()
-_BITS = {"acceptances": 8, "settlements": 8, "offers": 16, "rows": 8, "restorals": 8, "reservations": 4, "closings": 4}
+_BITS = {"acceptances": 8, "settlements": 8, "offers": 16, "rows": 8, "restorals": 8, "reservations": 4, "closings": 4, "passages": 4}
 """How often ranges of each kind cover a segment, as one number: so much less to be sorted. Nothing lawful comes near what fits."""
 _UNITS = {name: 1 << sum(list(_BITS.values())[:place]) for place, name in enumerate(_BITS)}
 _MEASURES = ["accepted", "accepted_at", "offered", "offered_at", "settled", "settled_at"]
@@ -62,8 +62,9 @@ def subscriptions_of(events: DataFrame, state: DataFrame, defined: DataFrame, mi
 
 # -- segments -------------------------------------------------------------------------------------------------------------------------
 def segments(events: DataFrame, state: DataFrame, subscriptions: DataFrame, holdings: DataFrame) -> DataFrame:
-    """Per subscription and lane. `holdings`: (kind, destination, subscription, lane, first, last), of kind row: there is a row of the message, and reserved:
-    a prepared transaction has acknowledged it. Of what was offered more than once `offered` means nothing yet: see `with_offers`."""
+    """Per subscription and lane. `holdings`: (kind, destination, subscription, lane, first, last), of kind row: there is a row of the message; reserved:
+    a prepared transaction has acknowledged it; settled: the checkpoint counts it as over (`passages`). Of what was offered more than once `offered` means
+    nothing yet: see `with_offers`."""
     events = stored(events)
     millis = f.unix_millis("at")
     number = f.col("number")
@@ -76,6 +77,7 @@ def segments(events: DataFrame, state: DataFrame, subscriptions: DataFrame, hold
         _part(ended(events), "settlements", settled=number * _OUTCOME_CODES + _code(f.col("outcome")), settled_at=millis),
         _part(holdings.where(f.col("kind") == "row").drop("subscription").join(of, "destination").where(f.col("ended").isNull()), "rows"),
         _part(holdings.where(f.col("kind") == "reserved"), "reservations"),
+        _part(holdings.where(f.col("kind") == "settled"), "passages"),
         _part(state.where(f.col("kind") == CLOSED), "closings"),
     ]
     still = state.where(f.col("kind") == OPEN)

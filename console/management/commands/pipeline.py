@@ -1,4 +1,4 @@
-"""`manage.py pipeline run|audit|replay|status`: the data pipeline, beside the service or without it."""
+"""`manage.py pipeline run|audit|replay|status`: the data pipeline, beside the service or without it. What its state is can be asked without Spark."""
 
 import json
 import signal
@@ -13,6 +13,7 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from broker_core.config import BrokerConfig
 from broker_core.pipeline.replays import RATE, InvalidReplay, Wanted
+from broker_core.pipeline.status import status
 from console.launch.server import database_of
 from console.launch.spark import provide
 from console.management.refusals import refusals_told
@@ -55,7 +56,8 @@ class Command(BaseCommand):
         signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # the run says that it has failed, on the way
         config = BrokerConfig.from_env()
         with refusals_told():
-            provide(settings.JAVA_HOME, self.stderr.write)
+            if what != "status":
+                provide(settings.JAVA_HOME, self.stderr.write)
             with database_of(config, alone=False):
                 {"run": self._run, "audit": self._audit, "replay": self._replay, "status": self._status}[what](config, options)
 
@@ -132,8 +134,6 @@ class Command(BaseCommand):
         self.stdout.flush()
 
     def _status(self, config: BrokerConfig, options: dict[str, Any]) -> None:
-        from broker_core.pipeline.jobs import status
-
         found = status(config.database_url)
         if options["json"]:
             told = {"running": found.running, "watermark": found.watermark, "last": found.last, "runs": found.runs}
