@@ -15,6 +15,7 @@ from broker_core.control import InvalidRequest
 from console.permissions import BROWSE_HEADERS, MANAGE, METRICS, NOTHING, PURGE, may, only, sight
 from console.selectors import destinations, subscriptions
 from console.selectors.subscriptions import Subscription
+from console.services import operations
 from console.services import subscriptions as service
 from console.services.audit import Actor
 
@@ -124,6 +125,7 @@ def change(request: HttpRequest, number: str, verb: str) -> HttpResponse:
             problem = str(error)
         else:
             if verb == "purge" and outcome.done:
+                operations.awaited(outcome.request, 0.5)  # most are done by then, and shown so
                 return redirect("operation", outcome.request)
             tell(request, f"The subscription {it.name}", "ended" if verb == "destroy" else "purged", outcome)
             return redirect("subscriptions")
