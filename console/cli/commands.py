@@ -57,7 +57,9 @@ COMMANDS = (
     Command("resume", "dst", "POST", "destinations/{destination}/resume", defaults={"direction": "ALL"}),
     Command("purge", "dst", "POST", "destinations/{destination}/purge"),
     Command("reset", "dst", "POST", "destinations/{destination}/reset"),
+    Command("metrics", "dst", "GET", "destinations/{destination}/history"),
     Command("metrics", "bkr", "GET", "totals"),
+    Command("list", "history", "GET", "totals/history"),
     Command("reset", "bkr", "POST", "totals/reset"),
     # -- messages
     Command("list", "msg", "GET", MESSAGES, LISTED),

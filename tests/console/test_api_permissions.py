@@ -17,6 +17,7 @@ SUPERUSER, ANYBODY, LOOKERS = "superuser", "", "who sees every destination"
 READS = {
     "whoami": ANYBODY, "node": ANYBODY, "node/listeners": ANYBODY, "nodes": ANYBODY,
     "health": ANYBODY, "totals": LOOKERS, "audit": LOOKERS, "problems": ANYBODY, "schema/": ANYBODY,
+    "totals/history": LOOKERS, "destinations/1/history": ANYBODY,
     "requests/1": ANYBODY, "destinations": ANYBODY, "destinations/1": ANYBODY, "policies": LOOKERS, "policies/queue/a": LOOKERS, "aliases": LOOKERS,
     "aliases/queue/a": LOOKERS, "objects": LOOKERS, "objects/a": LOOKERS, "links": LOOKERS, "links/a": LOOKERS, "subscriptions": ANYBODY,
     "subscriptions/stale": ANYBODY, "subscriptions/1": ANYBODY,
@@ -136,7 +137,7 @@ def _template(path):
     first, _, rest = path.partition("?")[0].partition("/")
     if not rest:
         return ROOT + path.partition("?")[0]
-    if rest in ("stale", "reset"):
+    if rest in ("stale", "reset", "history"):
         return ROOT + path
     if first == "pipeline":
         return f"{ROOT}pipeline/{rest.replace('/1', '/{number}')}"
@@ -195,7 +196,7 @@ def test_who_is_restricted_sees_nothing_of_others(path, things):
     expected = {ANYBODY: 200, LOOKERS: 403, SUPERUSER: 403}[READS[path]]
     for client in (_session(restricted := person("rita", role="restricted")), bearer(token(restricted))):
         response = call(client, "GET", path)
-        if path in ("destinations/1", "requests/1", "operations/1", "undo/1", "subscriptions/1"):
+        if path in ("destinations/1", "destinations/1/history", "requests/1", "operations/1", "undo/1", "subscriptions/1"):
             expected = 404
         assert response.status_code == expected
         if path in ("destinations", "subscriptions", "operations", "undo", "subscriptions/stale"):

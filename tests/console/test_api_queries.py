@@ -12,7 +12,8 @@ from tests.console.api import ROOT, call
 
 LISTS = {
     "destinations": 1, "destinations?sort=depth": 1, "destinations?search=q1": 1, "destinations?temporary=true": 1,
-    "destinations?address=queue/q1": 1, "destinations/1": 2, "policies": 1, "policies/queue/a": 1, "aliases": 1, "aliases/queue/a": 1, "objects": 1,
+    "destinations?address=queue/q1": 1, "destinations/1": 2, "destinations/1/history": 2, "totals/history": 1,
+    "policies": 1, "policies/queue/a": 1, "aliases": 1, "aliases/queue/a": 1, "objects": 1,
     "objects/a": 1, "links": 1, "links/a": 1, "subscriptions": 1, "subscriptions?idle_seconds=60": 1, "branches": 1, "branches/1": 1, "branches/1/items": 2,
     "accounts": 1,
     "accounts/a": 1, "access": 1, "access/1": 1, "operators": 2, "operators/olga": 2, "grants": 1, "grants/1": 1, "tokens": 1, "audit": 1,

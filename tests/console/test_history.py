@@ -10,6 +10,8 @@ from console.selectors import history as told
 from console.services import history
 from console.services.history import SPANS
 from tests.console import facts
+from tests.console.api import call, problem
+from tests.console.terminal import mq
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 MINUTES = SPANS[0]
@@ -103,3 +105,18 @@ def test_what_is_older_than_its_span_is_deleted(busy):
     assert Sample.objects.count() == 9
     history.sample(NOON)
     assert set(Sample.objects.values_list("at", flat=True)) == {NOON}
+
+
+def test_the_api_tells_what_the_charts_show(busy, operator, monkeypatch):
+    for seconds in (0, 15, 30):
+        history.sample(NOON + timedelta(seconds=seconds))
+        accepts(busy, 30)
+    passes(monkeypatch, 30)
+    rows = call(operator, "GET", "destinations/1/history").document
+    shown = told.of_destination(1, MINUTES)
+    assert [row["accepted"] for row in rows] == shown.accepted
+    assert (len(rows), rows[-1]["accepted"], rows[-1]["depth"]) == (60, 2.0, 5)
+    assert len(call(operator, "GET", "totals/history?span=3h").document) == 180
+    assert "15min, 3h, 24h" in problem(call(operator, "GET", "totals/history?span=1h"), 400, "invalid")
+    [*_, last] = mq("metrics", "dst", "queue/busy", "--json").document
+    assert last["at"] == rows[-1]["at"]
