@@ -79,7 +79,9 @@ def test_a_connection_is_closed_with_a_reason(node, operator):
 
 
 def test_each_needs_its_right(node, viewer):
-    assert call(viewer, "GET", "connections").status_code == 200
+    for path in ("connections", "connections/2", "transactions", "consumers", "consumers/7/deliveries", "producers"):
+        assert call(Client(), "GET", path).status_code == 401
+        assert call(viewer, "GET", path).status_code == 200
     for method, path in (("DELETE", "connections/2?reason=x"), ("POST", "consumers/7/release")):
         problem(call(viewer, method, path, {} if method == "POST" else None), 403, "forbidden")
         assert call(Client(), method, path, {} if method == "POST" else None).status_code == 401
