@@ -105,8 +105,18 @@ def _update(shard: Shard, command: Control) -> Answer:
     for subscription in destination.subscriptions if not destination.is_topic else ():
         rearrange(shard, subscription)
         disown_ineligible(shard, subscription)
+    if destination.settings.consumer_flow_limit != before.consumer_flow_limit:
+        _limit_consumers(shard, destination)
     define(shard, destination)
     return _warned({"settings": destination.settings.as_dict()}, destination)
+
+
+def _limit_consumers(shard: Shard, destination: Destination) -> None:
+    """Those that are open, too; but for those of patterns, which are of many topics."""
+    for subscription in destination.subscriptions:
+        for link in subscription.links.values() if subscription.wildcard is None else ():
+            link.limit(destination.settings.consumer_flow_limit)
+            feed(shard, link)
 
 
 def _let_go(shard: Shard, destination: Destination, before: Settings) -> None:

@@ -124,6 +124,7 @@ class Link:
     """A consumer. It may receive while it has credit and what is outstanding fits in its octets (R16)."""
 
     __slots__ = (
+        "asked",
         "credit",
         "drain",
         "exclusive",
@@ -140,6 +141,7 @@ class Link:
         "source",
         "subscription",
         "tag",
+        "threshold",
         "tier",
         "unacknowledged",
         "unsettled",
@@ -163,15 +165,16 @@ class Link:
         self.subscription = subscription
         self.source: Subscription | Selection = subscription
         """Where it is served from: its subscription, or the selection of those who want the same part of it."""
-        self.credit = credit
+        self.asked = self.credit = credit
         self.replenish = replenish
         self.presettled = self.unacknowledged = presettled
         self.exclusive = exclusive
         self.priority = priority
-        self.resumes_at = credit * threshold // 100 if threshold < NO_THRESHOLD and replenish and not presettled else ALWAYS
+        self.threshold = threshold if replenish and not presettled else NO_THRESHOLD
+        self.resumes_at = self._resumes_at(credit)
         """Once its credit is used up it gets none back before so few deliveries are outstanding (checklist item 34)."""
         self.withheld = 0
-        """Credit that it gets back then."""
+        """Credit that it gets back then. Below 0: so many deliveries more are outstanding than a limit allows that came later."""
         self.drain = 0
         """What its last Grant said of it."""
         self.selector_octets = 0
@@ -188,6 +191,21 @@ class Link:
         """In its tier, to be served when its turn comes."""
         self.tier = subscription.hungry
         """Where it waits for its turn (eligibility.py)."""
+
+    def _resumes_at(self, allowed: int) -> int:
+        return allowed * self.threshold // 100 if self.threshold < NO_THRESHOLD else ALWAYS
+
+    def limit(self, most: int) -> None:
+        """So many deliveries may be outstanding, however many were asked for; below 1: as many as were. Not where it says itself how many it takes, or settles
+        nothing."""
+        if not self.replenish or self.presettled:
+            return
+        allowed = min(self.asked, most) if most > 0 else self.asked
+        room = allowed - len(self.unsettled)
+        self.credit, self.withheld = max(room, 0), min(room, 0)
+        self.resumes_at = self._resumes_at(allowed)
+        if room < 0 and self.resumes_at == ALWAYS:
+            self.resumes_at = allowed - 1
 
     def regain(self, count: int) -> None:
         """So many of its deliveries are outstanding no more."""

@@ -51,10 +51,11 @@ def attach(shard: Shard, command: Attach) -> None:
     shard.effort += ATTACH_EFFORT
     subscription = subscribe(shard, peer, command) if is_topic(command.address) else _queue(shard, command)
     destination = subscription.destination
-    credit = _credit(command, destination)
     link = Link(
-        command.link, peer, subscription, credit, command.replenish, command.presettled, command.exclusive, command.priority, command.threshold
+        command.link, peer, subscription, command.credit, command.replenish, command.presettled, command.exclusive, command.priority, command.threshold
     )  # fmt: skip
+    link.limit(destination.settings.consumer_flow_limit)
+    credit = link.credit
     link.unacknowledged = command.presettled or command.settled_by_peer
     if not subscription.links:
         for one in subscription.parts():
@@ -74,12 +75,6 @@ def attach(shard: Shard, command: Attach) -> None:
     if command.token is not None:
         outputs = shard.batch.outputs
         outputs.append(Confirmed(command.peer, command.token) if credit == command.credit else Attached(command.peer, command.token, credit))
-
-
-def _credit(command: Attach, destination: Destination) -> int:
-    """As asked, or as the destination allows it."""
-    most = destination.settings.consumer_flow_limit
-    return min(command.credit, most) if most > 0 and command.replenish and not command.presettled else command.credit
 
 
 def _queue(shard: Shard, command: Attach) -> Subscription:

@@ -187,6 +187,52 @@ def test_who_asks_for_more_is_told_what_it_has() -> None:
     assert bench.flush() == [Attached(1, "asks", 2), Confirmed(1, "asks"), Confirmed(1, "asks")]
 
 
+@pytest.mark.parametrize("threshold", [100, 50])
+def test_another_limit_counts_at_once_for_who_is_there_up_and_down(threshold: int) -> None:
+    bench = Bench()
+    bench.control("create", QUEUE, consumer_flow_limit=4)
+    bench.attach(1, credit=10, threshold=threshold)
+    bench.send(*"abcdefghijklmnop")
+    before = len(bench.outputs)
+    bench.control("update", QUEUE, consumer_flow_limit=6)
+    assert who(bench, bench.outputs[before:]) == [(1, "e"), (1, "f")]
+    bench.control("update", QUEUE, consumer_flow_limit=2)
+    assert who(bench, bench.settle(upto=4)) == [], "two are outstanding"
+    assert len(who(bench, bench.settle(upto=6))) == 2
+    bench.control("update", QUEUE, consumer_flow_limit=-1)
+    assert len(bench.engine.shard.links[1].unsettled) == 10, "as many as it asked for"
+
+
+def test_another_limit_takes_nothing_from_who_settles_nothing_or_counts_himself() -> None:
+    bench = Bench()
+    bench.attach(1, credit=3, replenish=False)
+    bench.attach(2, credit=3, presettled=True)
+    bench.control("update", QUEUE, consumer_flow_limit=1)
+    assert [bench.engine.shard.links[link].credit for link in (1, 2)] == [3, 3]
+
+
+def test_what_a_transaction_has_acknowledged_is_not_outstanding_when_a_limit_changes() -> None:
+    bench = Bench()
+    bench.attach(1, credit=4)
+    bench.send(*"abcdefgh")
+    bench.apply(c.Begin(1, b"t"), c.Transacted(1, b"t", c.Settle(1, 1, upto=3)))
+    bench.flush()
+    bench.control("update", QUEUE, consumer_flow_limit=2)
+    assert who(bench, bench.settle(4)) == who(bench, bench.settle(5)) == []
+    bench.apply(c.End(1, b"t", commit=True))
+    assert who(bench, bench.settle(6)) == [(1, "h")]
+
+
+@pytest.mark.parametrize("pattern", [False, True])
+def test_another_limit_of_a_topic_counts_for_its_subscriptions_but_not_for_those_of_patterns(pattern: bool) -> None:
+    bench = Bench()
+    bench.attach(1, address="topic/*" if pattern else "topic/a", credit=4)
+    bench.send(*"abcd", address="topic/a")
+    bench.control("update", "topic/a", consumer_flow_limit=1)
+    bench.settle(upto=3)
+    assert len(who(bench, bench.send(*"ef", address="topic/a"))) == (2 if pattern else 0)
+
+
 # -- the consumer flow threshold (checklist item 34) ----------------------------------------------------------------------------------------
 def test_a_consumer_that_had_all_its_limit_is_available_again_when_it_has_consumed_a_percentage_of_it() -> None:
     bench = Bench()
