@@ -145,11 +145,13 @@ class Session(SessionFace[MessageConsumer, MessageConsumer, None]):
     def _listen(self) -> None:
         """Call the listeners, until the session is closed."""
         driver, machine = self._driver, self.machine
-        failed = handled = False
+        handled = False
+        failure: BaseException | None = None
         while True:
             with driver.lock:
                 if handled:
-                    confirmation = machine.handled(failed, milliseconds())
+                    confirmation = machine.handled(failure, milliseconds())
+                    failure = None  # it holds what the listener held
                     if confirmation is not None:
                         self.await_quietly(confirmation)
                 taken = self._next_for_listener()
@@ -157,12 +159,12 @@ class Session(SessionFace[MessageConsumer, MessageConsumer, None]):
                     return
                 consumer, message = taken
                 driver.flush_soon()
-            handled, failed = True, False
+            handled = True
             try:
                 consumer.call(message)
-            except BaseException:  # sys.exit() too: it would end this thread, and close() wait for the listener for ever
+            except BaseException as error:  # sys.exit() too: it would end this thread, and close() wait for the listener for ever
                 log.exception("A message listener failed")
-                failed = True
+                failure = error
 
     def _next_for_listener(self) -> tuple[MessageConsumer, Message] | None:
         """Wait for a message whose consumer has a listener."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import Enum
 from itertools import islice
 
-from broker_core.engine.commands import Begin, Command, End, Open, PeerLost, Request, Send, Settle, Sync, Transacted
+from broker_core.engine.commands import Begin, Command, End, Open, PeerLost, Request, Send, Sync, Transacted
 from broker_core.engine.levels import UNMAPPED, LevelMapping
 from broker_core.engine.message import Header, Message
 from broker_core.engine.outcome import Outcome
@@ -355,8 +355,6 @@ class Connection:
                 commands += self._subscriptions.unsubscribe(headers, wire)
             elif command in ("ACK", "NACK"):
                 self._subscriptions.settle(command, headers, token, commands)
-                if self.forwards and "comment" in headers and commands and isinstance(commands[-1], Settle):
-                    commands[-1].comment = headers["comment"]
                 self.effort += self._subscriptions.effort
                 self._subscriptions.effort = 0
             elif command == "DISCONNECT":

@@ -25,6 +25,9 @@ REQUEUE = "requeue"
 """RabbitMQ's header of NACK; false: dead at once."""
 TEMPORARY_DESTINATION = "temporary-destination"
 """Header of UNSUBSCRIBE: the client's temporary destination that is to end."""
+COMMENT = "comment"
+"""Header of NACK: why, for those who find the message dead."""
+COMMENT_CHARACTERS_MAX = 500
 LINKS_PER_PEER = 65536
 """The engine's number of a link is peer * 65536 + n: so many links can be told apart on one connection."""
 DIGITS_MAX = 18
@@ -157,12 +160,14 @@ class Subscriptions:
         self._by_link.pop(link, None)
 
     # -- acknowledgements ---------------------------------------------------------------------------------------------------------------
-    def settle_by_id(self, ack: bytes, outcome: Outcome, token: Receipt | None, commands: list[Any], alone: bool = False) -> None:
+    def settle_by_id(
+        self, ack: bytes, outcome: Outcome, token: Receipt | None, commands: list[Any], alone: bool = False, comment: str = ""
+    ) -> None:  # fmt: skip
         """1.2: `ack` is what the MESSAGE's ack header said, `<number>.<tag>`."""
         number, _, digits = ack.partition(b".")
         link = self._by_number.get(number)
         if link is not None and digits.isdigit() and len(digits) <= DIGITS_MAX and 0 < (tag := int(digits)) <= link.delivered:
-            self._settle(link, tag, outcome, token, commands, alone)  # without another call: this is the hot path
+            self._settle(link, tag, outcome, token, commands, alone, comment)  # without another call: this is the hot path
             return
         self._delivery_of(ack)
         if token is not None:
@@ -185,14 +190,15 @@ class Subscriptions:
         """ACK or NACK with the headers of its version. With `ack:client-individual` it is of this delivery alone, whatever the subscription said."""
         outcome = Outcome.ACCEPTED if command == "ACK" else _refused_as(headers)
         alone = headers.get("ack") == Acknowledge.CLIENT_INDIVIDUAL.value
+        comment = _comment(headers) if command == "NACK" and COMMENT in headers else ""
         if "transaction" in headers:
-            self._settle_within(command, headers, outcome, token, commands, alone)
+            self._settle_within(command, headers, outcome, token, commands, alone, comment)
         elif self._version == "1.2":
-            self.settle_by_id(_ack(command, headers), outcome, token, commands, alone)
+            self.settle_by_id(_ack(command, headers), outcome, token, commands, alone, comment)
         else:
             link, tag = self._delivery_by_message(command, headers, alone)
             if link is not None:
-                self._settle(link, tag, outcome, token, commands, alone)
+                self._settle(link, tag, outcome, token, commands, alone, comment)
             elif token is not None:
                 commands.append(Sync(self._peer, token))
 
@@ -225,7 +231,7 @@ class Subscriptions:
         return any(link.was_delivered(message_id) for link in self._witnesses)
 
     def _settle_within(
-        self, command: str, headers: dict[str, str], outcome: Outcome, token: Receipt | None, commands: list[Any], alone: bool
+        self, command: str, headers: dict[str, str], outcome: Outcome, token: Receipt | None, commands: list[Any], alone: bool, comment: str
     ) -> None:
         """To be done when its transaction commits. What is over already names no tag: the engine will not commit what it cannot do."""
         name = on_wire(headers["transaction"], self._version) or b""
@@ -239,18 +245,20 @@ class Subscriptions:
             return
         else:
             tags, upto = ((), tag) if link.cumulative and not alone else ([tag], 0)
-            settle = Settle(self._peer, link.link, tags, upto, outcome)
+            settle = Settle(self._peer, link.link, tags, upto, outcome, comment=comment)
             link.last_settle = None
         commands.append(Transacted(self._peer, name, settle, token))
 
-    def _settle(self, link: Link, tag: int, outcome: Outcome, token: Receipt | None, commands: list[Any], alone: bool = False) -> None:
+    def _settle(
+        self, link: Link, tag: int, outcome: Outcome, token: Receipt | None, commands: list[Any], alone: bool = False, comment: str = ""
+    ) -> None:  # fmt: skip
         """One Settle for a run of acknowledgements of a link: clients send them in bursts, the engine takes them as one."""
         if alone and link.cumulative:
             link.last_settle = None
-            commands.append(Settle(self._peer, link.link, [tag], 0, outcome, token))
+            commands.append(Settle(self._peer, link.link, [tag], 0, outcome, token, comment))
             return
         last = link.last_settle
-        if last is not None and token is None and commands and commands[-1] is last and last.outcome is outcome:
+        if last is not None and token is None and commands and commands[-1] is last and last.outcome is outcome and last.comment == comment:
             if not link.cumulative:
                 last.tags.append(tag)  # type: ignore[attr-defined]  # the list made below
             elif tag > last.upto:
@@ -260,7 +268,7 @@ class Subscriptions:
                 commands.append(Sync(self._peer, token))
         else:
             tags, upto = ((), tag) if link.cumulative else ([tag], 0)
-            settle = Settle(self._peer, link.link, tags, upto, outcome, token)
+            settle = Settle(self._peer, link.link, tags, upto, outcome, token, comment)
             link.last_settle = settle if token is None else None
             commands.append(settle)
 
@@ -270,6 +278,10 @@ def _ack(command: str, headers: dict[str, str]) -> bytes:
     if ack is None:
         raise Malformed(f"{command} needs header id")
     return ack.encode()
+
+
+def _comment(headers: dict[str, str]) -> str:
+    return "".join([each if each.isprintable() else " " for each in headers[COMMENT][:COMMENT_CHARACTERS_MAX]])
 
 
 def _refused_as(headers: dict[str, str]) -> Outcome:

@@ -126,11 +126,11 @@ async def test_a_listener_that_fails_gives_the_message_back_and_is_called_again(
     async def listener(message: Message) -> None:
         seen.append(message.body)
         if message.body == "bad":
-            raise ValueError
+            raise ValueError("no such colour")
 
     (await (await connection.create_session()).create_consumer(A)).message_listener = listener
     broker.delivers("2", b"bad", b"good")
-    assert (await told(broker, "NACK")).headers["id"] == "2.1"
+    assert (await told(broker, "NACK")).headers == {"id": "2.1", "comment": "ValueError: no such colour"}
     assert (await told(broker, "ACK")).headers["id"] == "2.2"
     assert seen == ["bad", "good"]
     assert "A message listener failed" in caplog.text

@@ -83,11 +83,11 @@ def test_a_listener_commits_or_rolls_back_the_message_that_it_has_in_its_hands()
     broker.delivers(consumer, 2)
     assert consumer.next_for_listener(broker.now, INSTANT) is not None
     session.commit()
-    session.handled(False, broker.now)
+    session.handled(None, broker.now)
     assert broker.heard() == ["BEGIN 1t1", "ACK 2.1 in 1t1", "COMMIT 1t1?"]
     assert consumer.next_for_listener(broker.now, INSTANT) is not None
     session.roll_back()
-    session.handled(True, broker.now)
+    session.handled(LookupError(), broker.now)
     session.commit()
     assert broker.heard() == ["NACK 2.2?"]
 

@@ -188,9 +188,30 @@ def test_what_a_listener_fails_with_is_dispatched_again_unless_it_was_acknowledg
         await application.passes(1)
         assert consumer.next_for_listener(application.now, 0) is not None
         assert depth(broker) == comes_again
-        session.handled(True, application.now)
+        session.handled(LookupError(), application.now)
         await application.turn()
         assert application.waiting(consumer) == ["m again"] * comes_again
+        await broker.end()
+
+    run(story())
+
+
+def test_who_finds_a_message_dead_reads_what_its_listener_failed_with_the_last_time(run: Run) -> None:
+    async def story() -> None:
+        broker = await node()
+        application = await Application.connected(broker)
+        session = application.session(AUTO)
+        consumer = await application.consumer(session)
+        await application.send("m")
+        for failures in range(11):  # redelivery_max is 10
+            await application.passes(1)
+            message = consumer.next_for_listener(application.now, 0)
+            assert message is not None and message.properties["JMSXDeliveryCount"] == failures + 1
+            session.handled(LookupError(f"no colour {failures}"), application.now)
+            await application.turn()
+        dead, _ = await application.receive(await application.consumer(application.session(AUTO), Queue("mq.sys.dmq")))
+        comment = "delivery failed 11 times; redelivery maximum 10; LookupError: no colour 10"
+        assert dead.properties["JMS_SUN_DMQ_UNDELIVERED_COMMENT"] == comment
         await broker.end()
 
     run(story())
@@ -206,7 +227,7 @@ def test_a_message_whose_listener_has_not_returned_is_not_acknowledged(run: Run)
         assert consumer.next_for_listener(application.now, 0) is not None
         await application.turn()
         assert depth(broker) == 1
-        session.handled(False, application.now)
+        session.handled(None, application.now)
         await application.turn()
         assert depth(broker) == 0
         await broker.end()

@@ -124,6 +124,31 @@ def test_a_nack_that_does_not_say_clearly_what_it_wants_is_refused(cut: Cut) -> 
     assert (error.headers["message"], error.headers["receipt-id"]) == ("header requeue is 'perhaps', neither true nor false", "r")
 
 
+@pytest.mark.parametrize("headers", [b"", b"receipt:r\n", b"ack:client-individual\n", b"transaction:t\n"])
+@pytest.mark.parametrize("mode", [b"client", b"client-individual"])
+def test_a_nack_may_say_why_in_so_many_characters_that_can_be_printed(mode: bytes, headers: bytes, cut: Cut) -> None:
+    client = subscribed(cut, mode)
+    (command,) = client.says(b"NACK\nid:1.3\n%bcomment:\xc3\xa4\\nred\\c %b\n\n\0" % (headers, b"x" * 1000))
+    settle = command.work if isinstance(command, Transacted) else command
+    assert settle.comment == "ä red: " + "x" * 493
+
+
+def test_what_one_nack_says_is_not_of_another_nor_of_an_ack(cut: Cut) -> None:
+    nacks = b"".join(b"NACK\nid:1.%d\n%b\n\0" % each for each in ((1, b""), (2, b"comment:red\n"), (3, b"comment:red\n"), (4, b"")))
+    settled = subscribed(cut, b"client-individual").says(nacks + b"ACK\nid:1.5\ncomment:well\n\n\0")
+    said = [(tag, settle.comment) for settle in settled for tag in settle.tags]
+    assert said == [(1, ""), (2, "red"), (3, "red"), (4, ""), (5, "")]
+
+
+def test_what_is_said_of_a_delivery_that_is_over_is_of_no_other(cut: Cut) -> None:
+    client = subscribed(cut, b"client-individual", "1.1")
+    client.says(b"NACK\nmessage-id:ID\\cnode1-100\nsubscription:0\n\n\0")
+    settled = client.says(
+        b"NACK\nmessage-id:ID\\cnode1-101\nsubscription:0\n\n\0NACK\nmessage-id:ID\\cnode1-100\nsubscription:0\ncomment:red\n\n\0"
+    )
+    assert [settle.comment for settle in settled] == [""]
+
+
 def test_an_acknowledgement_is_receipted_when_it_is_durable(cut: Cut) -> None:
     client = subscribed(cut, b"client")
     (settle,) = client.says(b"ACK\nid:1.3\nreceipt:a\\c1\n\n\0")

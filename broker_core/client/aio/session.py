@@ -148,8 +148,7 @@ class Session(SessionFace[MessageConsumer, Opening[MessageConsumer], Coroutine[A
         try:
             while (taken := await self._next_for_listener()) is not None:
                 driver.flush_soon()
-                failed = not await self._call(*taken)
-                confirmation = self.machine.handled(failed, milliseconds())
+                confirmation = self.machine.handled(await self._call(*taken), milliseconds())
                 if confirmation is not None:
                     await self.await_quietly(confirmation)
         finally:
@@ -168,20 +167,20 @@ class Session(SessionFace[MessageConsumer, Opening[MessageConsumer], Coroutine[A
             await self.sleep(None)
         return None
 
-    async def _call(self, consumer: MessageConsumer, message: Message) -> bool:
-        """False: the listener failed."""
+    async def _call(self, consumer: MessageConsumer, message: Message) -> BaseException | None:
+        """What the listener failed with."""
         try:
             await consumer.call(message)
-        except asyncio.CancelledError:
+        except asyncio.CancelledError as error:
             task = asyncio.current_task()
             if task is None or task.cancelling():
                 raise
             log.warning("A message listener failed: something it awaited was cancelled")
-            return False
-        except Exception:
+            return error
+        except Exception as error:
             log.exception("A message listener failed")
-            return False
-        return True
+            return error
+        return None
 
     # -- the end ------------------------------------------------------------------------------------------------------------------------
     async def close_consumer(self, consumer: MessageConsumer, machine: ConsumerMachine) -> None:

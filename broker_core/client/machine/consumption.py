@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from traceback import format_exception_only
 from typing import TYPE_CHECKING
 
 from broker_core.client.exceptions import CONNECTION_LOST, JMSException
+from broker_core.client.properties import header_line
 
 from .acknowledging import When
 from .confirmation import Confirmation
@@ -15,6 +17,8 @@ if TYPE_CHECKING:
     from .session import SessionMachine
 
 AGAIN = "the message may be delivered again"
+COMMENT_CHARACTERS_MAX = 500
+"""The broker keeps no more."""
 
 
 class Consumption:
@@ -69,30 +73,30 @@ class Consumption:
         if asked or self._over:
             self.consumed(delivery, now)
 
-    def handled(self, failed: bool, now: int) -> Confirmation | None:
-        """The listener has returned, or raised. What failed in a session that acknowledges by itself the broker gets back; else that is
+    def handled(self, failure: BaseException | None, now: int) -> Confirmation | None:
+        """The listener has returned, or raised this. What failed in a session that acknowledges by itself the broker gets back; else that is
         the application's to do."""
         delivery, self._handling = self._handling, None
         recovering, self._recovering = self._recovering, False
         over, self._over = self._over, False
         if delivery is None or over or self._session.transacted or delivery.consumer.acknowledging.when is When.ASKED:
             return None
-        if failed or recovering:
-            self._refuse(delivery)
+        if failure is not None or recovering:
+            self._refuse(delivery, "" if failure is None else header_line("comment", _said(failure)))
             return None
         return self.consumed(delivery, now)
 
     def is_handling(self, consumer: ConsumerMachine) -> bool:
         return self._handling is not None and self._handling.consumer is consumer
 
-    def _refuse(self, delivery: Delivery) -> None:
-        """NACK: the broker redelivers it under the destination's policy, or it is dead."""
+    def _refuse(self, delivery: Delivery, why: str) -> None:
+        """NACK: the broker redelivers it under the destination's policy, or it is dead, and `why`, a header line, tells those who find it."""
         if delivery.epoch != self._connection.epoch or not delivery.ack:
             return
         consumer: ConsumerMachine = delivery.consumer
         if consumer.acknowledging.when is When.BATCH:
             self.acknowledge_batch(consumer)  # else the NACK, being cumulative, would refuse these too
-        self._connection.write(b"NACK\nid:%b\n\n\0" % delivery.ack)
+        self._connection.write(b"NACK\nid:%b%b\n\n\0" % (delivery.ack, why.encode()))
 
     # -- batches ------------------------------------------------------------------------------------------------------------------------
     def tick(self, now: int) -> None:
@@ -198,3 +202,9 @@ class Consumption:
         for consumer in self._session.consumers:
             consumer.unacked = consumer.consumed = consumer.octets = 0
             consumer.last = b""
+
+
+def _said(failure: BaseException) -> str:
+    """Its name and its text, on one line."""
+    text = " ".join("".join(format_exception_only(failure)).split())
+    return "".join([each if each.isprintable() else "?" for each in text[:COMMENT_CHARACTERS_MAX]])

@@ -173,9 +173,9 @@ class SessionMachine:
         return self.connection.request(start, Confirmation(self, "the subscription may or may not have been ended"))
 
     # -- acknowledging ------------------------------------------------------------------------------------------------------------------
-    def handled(self, failed: bool, now: int) -> Confirmation | None:
-        """The listener to which a consumer's `next_for_listener` went has returned, or raised."""
-        confirmation = self.consumption.handled(failed, now)
+    def handled(self, failure: BaseException | None, now: int) -> Confirmation | None:
+        """The listener to which a consumer's `next_for_listener` went has returned, or raised this."""
+        confirmation = self.consumption.handled(failure, now)
         self._let_go()
         return confirmation
 
