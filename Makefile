@@ -34,8 +34,8 @@ test: $(TESTS) ## what a change must pass, in less than 15 minutes
 	$(PYTEST) -m "not slow and alone" $(PYTEST_OPTIONS) $(OR_NONE)
 
 verify: $(TESTS) style ## everything: style, types, all tests with the slow ones, 2,000 simulated seeds, the kill loop
-	$(PYTEST) $(BESIDE) -m "not alone" $(PYTEST_OPTIONS) $(OR_NONE)
-	$(PYTEST) -m "alone" $(PYTEST_OPTIONS) $(OR_NONE)
+	$(PYTEST) $(BESIDE) -rs -m "not alone" $(PYTEST_OPTIONS) $(OR_NONE)
+	$(PYTEST) -rs -m "alone" $(PYTEST_OPTIONS) $(OR_NONE)
 	$(MAKE) --no-print-directory simulate torture
 
 style: $(TESTS) ## ruff and mypy

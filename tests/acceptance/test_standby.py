@@ -7,12 +7,14 @@ import json
 import os
 import signal
 import time
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
 from tests.acceptance.commands import done
 from tests.acceptance.operators import ask
+from tests.acceptance.test_distributed import LARGE, LEVELS, prepare, recovered
 from tests.acceptance.reading import read_all
 from tests.support.clients import Connection, ConnectionLost, ErrorReceived, reconnect
 from tests.support.service import Service, await_true
@@ -63,23 +65,45 @@ def find_all(port: int) -> None:
         assert sorted(int(frame.body) for frame in read_all(connection, QUEUE)) == list(range(BACKLOG + 1))
 
 
-def test_the_standby_takes_over_within_five_seconds_of_a_kill(alone: Service) -> None:
+@contextlib.contextmanager
+def nobody_restarts_it(service: Service) -> Iterator[None]:
     """The supervisor is held still, so that it is the standby and not a restart that takes over."""
+    assert service.process is not None
+    service.process.send_signal(signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        service.process.send_signal(signal.SIGCONT)
+
+
+def test_the_standby_takes_over_within_five_seconds_of_a_kill(alone: Service) -> None:
     service = alone
     with service.standby() as standby:
         fill(service.stomp_port)
         await_true(lambda: nodes(service) == 2, STARTED_SECONDS_MAX, "the second node does not stand by")
-        assert service.process is not None
-        service.process.send_signal(signal.SIGSTOP)
-        try:
+        with nobody_restarts_it(service):
             began = time.monotonic()
             service.kill("node")
             took = seconds_to_confirm(standby.stomp_port, began)
-        finally:
-            service.process.send_signal(signal.SIGCONT)
         print(f"takeover in {took:.2f} s")
         assert took < TAKEOVER_SECONDS_MAX
         find_all(standby.stomp_port)
+
+
+def test_a_prepared_branch_is_taken_over_with_all_that_it_holds_and_committed_at_the_standby(alone: Service) -> None:
+    xid, taken, sent = "1.7374616e646279.00", "/queue/standby.taken", "/queue/standby.sent"
+    with alone.standby() as standby:
+        await_true(lambda: nodes(alone) == 2, STARTED_SECONDS_MAX, "the second node does not stand by")
+        with Connection(alone.stomp_port) as client, nobody_restarts_it(alone):
+            prepare(client, xid, taken, sent)
+            alone.kill("node")
+            with reconnect(standby.stomp_port, STARTED_SECONDS_MAX) as manager:
+                assert f"{xid} prepared" in recovered(manager)
+                assert [frame.body for frame in read_all(manager, taken)] == [b"1", b"2"], "what it acknowledged is reserved"
+                assert read_all(manager, sent) == []
+                manager.confirmed("COMMIT", {"xid": xid, "phase": "two"})
+                assert sorted(frame.body for frame in read_all(manager, sent)) == sorted([*(level.encode() for level in LEVELS), LARGE])
+                assert f"{xid} prepared" not in recovered(manager)
 
 
 def test_a_stopped_node_is_replaced_and_falls_silent(alone: Service) -> None:

@@ -19,6 +19,7 @@ import pytest
 from broker_core import control
 from broker_core.client import BranchState, ConnectionFactory, JMSException, Queue, XASession
 from broker_core.client.aio import XAConnectionFactory
+from tests.acceptance import managed_transfer
 from tests.acceptance.coordinator import (
     BROKER_COMMITTED,
     BROKER_PREPARED,
@@ -83,14 +84,14 @@ class Trial:
                 pass
             yield steps
 
-    def program(self, how: str, name: str) -> subprocess.Popen[bytes]:
+    def program(self, how: str, name: str, module: str = "coordinator") -> subprocess.Popen[bytes]:
         """One that kills itself after a step, or makes so many transfers."""
-        command = [sys.executable, "-m", "tests.acceptance.coordinator", str(self.service.stomp_port), self.dsn, str(self.log), name, how]
+        command = [sys.executable, "-m", f"tests.acceptance.{module}", str(self.service.stomp_port), self.dsn, str(self.log), name, how]
         with self.errors.open("a") as errors:
             return subprocess.Popen(command, cwd=REPOSITORY, stderr=errors)
 
-    def is_killed_after_each_step(self, names: dict[str, str]) -> None:
-        programs = [self.program(step, name) for step, name in names.items()]
+    def is_killed_after_each_step(self, names: dict[str, str], module: str = "coordinator") -> None:
+        programs = [self.program(step, name, module) for step, name in names.items()]
         for program in programs:
             assert program.wait(UP_SECONDS_MAX) == -signal.SIGKILL, self.errors.read_text()
 
@@ -152,6 +153,21 @@ def test_a_coordinator_that_is_killed_after_any_step_leaves_both_or_neither(serv
     assert {name for name in found if name.endswith(" database")} == {
         f"{names[step]} database" for step in (DATABASE_PREPARED, DECIDED, BROKER_COMMITTED)
     }
+    assert trial.recovers() == []
+    trial.check(list(names.values()), {names[step] for step in DECIDED_BY})
+
+
+def test_a_data_manager_and_another_that_are_killed_between_the_votes_and_the_last_end_leave_both_or_neither(
+    service: Service, elsewhere: Server, tmp_path: Path
+) -> None:
+    """An XADataManager in a transaction of the package `transaction`; its party is a database that prepares."""
+    trial = Trial("managed", service, elsewhere, tmp_path)
+    names = trial.names(managed_transfer.STEPS)
+    trial.is_killed_after_each_step(names, "managed_transfer")
+    still = {name for step, name in names.items() if step != BROKER_COMMITTED}
+    assert set(trial.prepared()) == still
+    trial.check_withheld(still)
+    trial.recovers()
     assert trial.recovers() == []
     trial.check(list(names.values()), {names[step] for step in DECIDED_BY})
 
