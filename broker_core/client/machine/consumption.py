@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from traceback import format_exception_only
 from typing import TYPE_CHECKING
 
 from broker_core.client.exceptions import CONNECTION_LOST, JMSException
@@ -206,5 +205,9 @@ class Consumption:
 
 def _said(failure: BaseException) -> str:
     """Its name and its text, on one line."""
-    text = " ".join("".join(format_exception_only(failure)).split())
-    return "".join([each if each.isprintable() else "?" for each in text[:COMMENT_CHARACTERS_MAX]])
+    try:
+        text = str(failure)
+    except Exception as error:  # the application's own, too: it must not end what calls its listeners
+        text = f"its text cannot be had, {type(error).__name__}"
+    said = f"{type(failure).__name__}: {text}" if text else type(failure).__name__
+    return "".join([each if each.isprintable() else " " for each in said[:COMMENT_CHARACTERS_MAX]])
