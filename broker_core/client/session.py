@@ -17,6 +17,7 @@ from .driver import Driver
 from .exceptions import ACK_TIMEOUT, JMSException
 from .faces import SessionFace
 from .faces.session import browsed, listener_cannot, unconfirmed
+from .failures import in_words
 from .machine import Confirmation, ConsumerMachine, SessionMachine, Subscription
 from .messages import Message
 from .producer import MessageProducer
@@ -146,12 +147,12 @@ class Session(SessionFace[MessageConsumer, MessageConsumer, None]):
         """Call the listeners, until the session is closed."""
         driver, machine = self._driver, self.machine
         handled = False
-        failure: BaseException | None = None
+        failure: str | None = None
         while True:
             with driver.lock:
                 if handled:
                     confirmation = machine.handled(failure, milliseconds())
-                    failure = None  # it holds what the listener held
+                    failure = None
                     if confirmation is not None:
                         self.await_quietly(confirmation)
                 taken = self._next_for_listener()
@@ -164,7 +165,7 @@ class Session(SessionFace[MessageConsumer, MessageConsumer, None]):
                 consumer.call(message)
             except BaseException as error:  # sys.exit() too: it would end this thread, and close() wait for the listener for ever
                 log.exception("A message listener failed")
-                failure = error
+                failure = in_words(error)
 
     def _next_for_listener(self) -> tuple[MessageConsumer, Message] | None:
         """Wait for a message whose consumer has a listener."""

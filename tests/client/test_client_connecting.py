@@ -253,7 +253,7 @@ def test_what_a_listener_has_in_its_hands_is_not_acknowledged_on_the_new_connect
     broker.loses_the_connection()
     broker.lets_in()
     broker.delivers(consumer)  # with the same id: numbers begin anew
-    assert session.handled(LookupError() if failed else None, broker.now) is None
+    assert session.handled("LookupError" if failed else None, broker.now) is None
     assert broker.heard() == ["SUBSCRIBE /queue/a?"]
 
 

@@ -17,6 +17,7 @@ from broker_core.client import (
     TextMessage,
     Topic,
 )
+from broker_core.client.failures import in_words
 from broker_core.client.machine import Phase, Subscription
 from broker_core.client.settings import PROFILES, Profile
 from tests.client.broker import INSTANT, Broker, Cut
@@ -208,7 +209,7 @@ def handed(broker: Broker, mode: AcknowledgeMode, count: int = 1, failed: bool =
     broker.delivers(consumer, count)
     for number in range(count):
         assert consumer.next_for_listener(broker.now, INSTANT) is not None
-        session.handled(LookupError() if failed and number == count - 1 else None, broker.now)
+        session.handled("LookupError" if failed and number == count - 1 else None, broker.now)
     return broker.heard()
 
 
@@ -248,8 +249,8 @@ class Speechless(Exception):
     ("failure", "comment"),
     [
         (ValueError("no such colour: red"), "ValueError: no such colour: red"), (KeyError("red"), "KeyError: 'red'"), (SystemExit(), "SystemExit"),
-        (ValueError("a\nb\0c\ud800"), "ValueError: a b c "), (ValueError("x" * 1000), "ValueError: " + "x" * 488),
-        (Speechless(), "Speechless: its text cannot be had, RuntimeError"),
+        (ValueError("a\nb\0c\ud800"), "ValueError: a b?c?"), (ValueError("x" * 1000), "ValueError: " + "x" * 488),
+        (Speechless(), "tests.client.test_client_consuming.Speechless: <exception str() failed>"),
     ],
 )  # fmt: skip
 def test_the_broker_is_told_what_the_listener_failed_with(failure: BaseException, comment: str) -> None:
@@ -258,7 +259,7 @@ def test_the_broker_is_told_what_the_listener_failed_with(failure: BaseException
     consumer = broker.consumer(session)
     broker.delivers(consumer)
     consumer.next_for_listener(broker.now, INSTANT)
-    session.handled(failure, broker.now)
+    session.handled(in_words(failure), broker.now)
     assert [frame.headers for frame in broker.hears()] == [{"id": "2.1", "comment": comment}]
 
 
@@ -271,7 +272,7 @@ def test_a_best_effort_message_is_over_when_its_listener_begins_and_lost_if_that
     broker.delivers(consumer, lines="reliability:best-effort\nreliability:assured\n")
     assert consumer.next_for_listener(broker.now, INSTANT) is not None
     assert broker.heard() == said
-    assert session.handled(LookupError() if failed else None, broker.now) is None
+    assert session.handled("LookupError" if failed else None, broker.now) is None
     assert broker.heard() == []
     broker.delivers(consumer, lines="reliability:express\n")
     assert consumer.next_for_listener(broker.now, INSTANT) is not None

@@ -178,7 +178,7 @@ class Application:
         message, self.handling = self.handling, None
         if message is not None:
             here = message.delivery.epoch == self.broker.client.epoch and not self.recovering
-            self.session.handled(LookupError() if which % 2 else None, self.broker.now)
+            self.session.handled("LookupError" if which % 2 else None, self.broker.now)
             if self.mode in (AUTO, DUPS_OK) and not which % 2 and here:
                 self.mine[message.body] = message
         self.recovering = False

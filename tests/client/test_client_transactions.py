@@ -87,7 +87,7 @@ def test_a_listener_commits_or_rolls_back_the_message_that_it_has_in_its_hands()
     assert broker.heard() == ["BEGIN 1t1", "ACK 2.1 in 1t1", "COMMIT 1t1?"]
     assert consumer.next_for_listener(broker.now, INSTANT) is not None
     session.roll_back()
-    session.handled(LookupError(), broker.now)
+    session.handled("LookupError", broker.now)
     session.commit()
     assert broker.heard() == ["NACK 2.2?"]
 

@@ -188,7 +188,7 @@ def test_what_a_listener_fails_with_is_dispatched_again_unless_it_was_acknowledg
         await application.passes(1)
         assert consumer.next_for_listener(application.now, 0) is not None
         assert depth(broker) == comes_again
-        session.handled(LookupError(), application.now)
+        session.handled("LookupError", application.now)
         await application.turn()
         assert application.waiting(consumer) == ["m again"] * comes_again
         await broker.end()
@@ -207,7 +207,7 @@ def test_who_finds_a_message_dead_reads_what_its_listener_failed_with_the_last_t
             await application.passes(1)
             message = consumer.next_for_listener(application.now, 0)
             assert message is not None and message.properties["JMSXDeliveryCount"] == failures + 1
-            session.handled(LookupError(f"no colour {failures}"), application.now)
+            session.handled(f"LookupError: no colour {failures}", application.now)
             await application.turn()
         dead, _ = await application.receive(await application.consumer(application.session(AUTO), Queue("mq.sys.dmq")))
         comment = "delivery failed 11 times; redelivery maximum 10; LookupError: no colour 10"

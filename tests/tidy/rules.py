@@ -103,7 +103,7 @@ PURE_PLACES = (
 )
 """Folders and files without surroundings."""
 COLOURLESS = (
-    "bounds", "clock", "destinations", "exceptions", "faces", "factory_settings", "headers",
+    "bounds", "clock", "destinations", "exceptions", "faces", "factory_settings", "failures", "headers",
     "lookup", "machine", "messages", "properties", "settings", "xid",
 )
 """What of the client either colour uses and that knows none: all that the asyncio room may import beside itself. The rest is of threads."""

@@ -13,6 +13,7 @@ from broker_core.client.destinations import Destination, Queue, TemporaryQueue, 
 from broker_core.client.exceptions import ACK_TIMEOUT, IllegalStateException, JMSException
 from broker_core.client.faces import SessionFace
 from broker_core.client.faces.session import browsed, listener_cannot, unconfirmed
+from broker_core.client.failures import in_words
 from broker_core.client.machine import Confirmation, ConsumerMachine, SessionMachine, Subscription
 from broker_core.client.messages import Message
 
@@ -167,8 +168,8 @@ class Session(SessionFace[MessageConsumer, Opening[MessageConsumer], Coroutine[A
             await self.sleep(None)
         return None
 
-    async def _call(self, consumer: MessageConsumer, message: Message) -> BaseException | None:
-        """What the listener failed with."""
+    async def _call(self, consumer: MessageConsumer, message: Message) -> str | None:
+        """What the listener failed with, in words."""
         try:
             await consumer.call(message)
         except asyncio.CancelledError as error:
@@ -176,10 +177,10 @@ class Session(SessionFace[MessageConsumer, Opening[MessageConsumer], Coroutine[A
             if task is None or task.cancelling():
                 raise
             log.warning("A message listener failed: something it awaited was cancelled")
-            return error
+            return in_words(error)
         except Exception as error:
             log.exception("A message listener failed")
-            return error
+            return in_words(error)
         return None
 
     # -- the end ------------------------------------------------------------------------------------------------------------------------

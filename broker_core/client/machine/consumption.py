@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from .session import SessionMachine
 
 AGAIN = "the message may be delivered again"
-COMMENT_CHARACTERS_MAX = 500
-"""The broker keeps no more."""
 
 
 class Consumption:
@@ -72,16 +70,16 @@ class Consumption:
         if asked or self._over:
             self.consumed(delivery, now)
 
-    def handled(self, failure: BaseException | None, now: int) -> Confirmation | None:
-        """The listener has returned, or raised this. What failed in a session that acknowledges by itself the broker gets back; else that is
-        the application's to do."""
+    def handled(self, failure: str | None, now: int) -> Confirmation | None:
+        """The listener has returned, or raised what is put here into words. What failed in a session that acknowledges by itself the broker gets back;
+        else that is the application's to do."""
         delivery, self._handling = self._handling, None
         recovering, self._recovering = self._recovering, False
         over, self._over = self._over, False
         if delivery is None or over or self._session.transacted or delivery.consumer.acknowledging.when is When.ASKED:
             return None
         if failure is not None or recovering:
-            self._refuse(delivery, "" if failure is None else header_line("comment", _said(failure)))
+            self._refuse(delivery, header_line("comment", failure) if failure else "")
             return None
         return self.consumed(delivery, now)
 
@@ -201,13 +199,3 @@ class Consumption:
         for consumer in self._session.consumers:
             consumer.unacked = consumer.consumed = consumer.octets = 0
             consumer.last = b""
-
-
-def _said(failure: BaseException) -> str:
-    """Its name and its text, on one line."""
-    try:
-        text = str(failure)
-    except Exception as error:  # the application's own, too: it must not end what calls its listeners
-        text = f"its text cannot be had, {type(error).__name__}"
-    said = f"{type(failure).__name__}: {text}" if text else type(failure).__name__
-    return "".join([each if each.isprintable() else " " for each in said[:COMMENT_CHARACTERS_MAX]])

@@ -173,8 +173,8 @@ class SessionMachine:
         return self.connection.request(start, Confirmation(self, "the subscription may or may not have been ended"))
 
     # -- acknowledging ------------------------------------------------------------------------------------------------------------------
-    def handled(self, failure: BaseException | None, now: int) -> Confirmation | None:
-        """The listener to which a consumer's `next_for_listener` went has returned, or raised this."""
+    def handled(self, failure: str | None, now: int) -> Confirmation | None:
+        """The listener to which a consumer's `next_for_listener` went has returned, or raised what `failures` puts into words."""
         confirmation = self.consumption.handled(failure, now)
         self._let_go()
         return confirmation
