@@ -131,7 +131,7 @@ def discard_waiting(shard: Shard, cursor: Cursor) -> None:
         for body in bodies_behind(cursor):
             discard(shard, body)
     shard.memory -= cursor.octets
-    cursor.octets = cursor.aside_octets = cursor.stale = 0
+    cursor.octets = cursor.aside_octets = cursor.delayed_octets = cursor.stale = 0
     for kept in (cursor.ready, cursor.gone, cursor.returned, cursor.lowest, cursor.missing, cursor.awaited, cursor.delayed, cursor.aside):
         kept.clear()
 

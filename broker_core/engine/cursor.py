@@ -37,6 +37,7 @@ class Cursor:
         "barren",
         "changed",
         "delayed",
+        "delayed_octets",
         "durable",
         "failures",
         "failures_changed",
@@ -84,7 +85,7 @@ class Cursor:
         self.barren = -1
         """Where `loaded` was after a page of the store with nothing but expired messages."""
         self.octets = 0
-        """In `ready`, `returned` and `aside`."""
+        """In `ready`, `returned`, `aside` and `delayed`; of what is delayed only what has its body in memory."""
         self.reading = 0
         """The number of the read on its way, for the next page or for missing bodies; 0: none."""
         self.gone: dict[int, None] = {}
@@ -106,6 +107,7 @@ class Cursor:
         """Of the selections of its subscription."""
         self.delayed: dict[int, Message] = {}
         """Waiting for their back-off to pass."""
+        self.delayed_octets = 0
         self.failures: dict[int, int] = {}
         """Position -> failures, of unsettled messages that failed."""
         self.failures_changed: dict[int, None] = {}

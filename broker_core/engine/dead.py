@@ -22,7 +22,7 @@ from .placing import create, place
 from .policy import settings_for
 from .refusal import Refusal
 from .shard import Shard
-from .waiting import withdraw
+from .waiting import at_hand, withdraw
 from .wishes import Wishes, wishes_of
 from .writes import Copy
 
@@ -73,6 +73,8 @@ def expire(shard: Shard, cursor: Cursor, message: Message) -> None:
 def expire_range(shard: Shard, cursor: Cursor, messages: Sequence[Message], octets: int) -> int:
     """The same for neighbours that are on disk or in their lane, none of them settled. Returns how many were copied."""
     first, last = messages[0].position, messages[-1].position
+    if kept := cursor.lane.kept:  # timers do not keep bodies
+        messages = [kept.get(message.position, message) for message in messages]
     failures = dict(cursor.failures) if cursor.failures else cursor.failures
     settle_range(shard, cursor, first, last, octets, Outcome.EXPIRED)
     _count(shard, cursor, Outcome.EXPIRED, len(messages))
@@ -229,7 +231,7 @@ def expire_found(shard: Shard, cursor: Cursor, message: Message) -> None:
     acknowledged; if it comes back, it expires then."""
     if cursor.progress.is_settled(message.position):
         return
-    waiting = withdraw(shard, cursor, message)
+    waiting = withdraw(shard, cursor, at_hand(cursor, message))
     if waiting is not None:
         waiting.failures = cursor.failures.get(message.position, 0)  # a row read for a sweep does not know them
         expire(shard, cursor, waiting)

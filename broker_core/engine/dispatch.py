@@ -17,6 +17,7 @@ from .eligibility import is_eligible, open_turns, step_back
 from .group_dispatch import serve_owners, serve_with_groups
 from .keeping import refill
 from .link import Link, Tier
+from .memory import is_cooling
 from .outputs import Drained
 from .scanning import foremost, look
 from .selection import Scan, Selection
@@ -31,7 +32,7 @@ ALL = 1 << 30
 
 def dispatch(shard: Shard, subscription: Subscription) -> None:
     """Serve hungry links in turn."""
-    if subscription.destination.state & Direction.CONSUMERS or subscription.returning:
+    if subscription.destination.state & Direction.CONSUMERS or subscription.returning or _cools(shard, subscription):
         return
     if subscription.wildcard is not None:
         subscription.wildcard.supplied[subscription] = None
@@ -52,6 +53,14 @@ def dispatch(shard: Shard, subscription: Subscription) -> None:
         # Asked again behind it: what was full before may have left as a whole, and nobody else says that more is kept.
         if not shard.keeping or shard.batch.room <= 0 or not refill(shard, subscription):
             return
+
+
+def _cools(shard: Shard, subscription: Subscription) -> bool:
+    """It is marked when a message of it comes back; and once a second, for memory may have room again before."""
+    cools = is_cooling(shard, subscription)
+    if cools:
+        shard.cooling[subscription] = None
+    return cools
 
 
 def _dispatch_groups(shard: Shard, subscription: Subscription) -> None:
@@ -163,7 +172,7 @@ def _of_members(shard: Shard, subscription: WildcardSubscription) -> Cursor | No
     while supplied:
         member = next(iter(supplied))
         cursor = None
-        if not member.destination.state & Direction.CONSUMERS:
+        if not member.destination.state & Direction.CONSUMERS and not _cools(shard, member):
             if shard.keeping and refill(shard, member):
                 subscription.look_at(member)
             cursor = _foremost(shard, member)
@@ -173,6 +182,14 @@ def _of_members(shard: Shard, subscription: WildcardSubscription) -> Cursor | No
             return cursor
         del supplied[member]
     return None
+
+
+def look_again(shard: Shard) -> None:
+    """At those who wait for memory to have room."""
+    cooling, shard.cooling = shard.cooling, {}
+    for subscription in cooling:
+        if subscription.number in shard.subscriptions:
+            shard.mark(subscription)
 
 
 def settle_presettled(shard: Shard) -> None:
@@ -202,7 +219,7 @@ def _may_receive(shard: Shard, link: Link) -> bool:
     source, limits = link.source, shard.limits
     if not link.presettled and (link.octets >= limits.link_octets or len(link.unsettled) >= limits.link_unsettled):
         return False
-    if link.subscription.destination.state & Direction.CONSUMERS:
+    if link.subscription.destination.state & Direction.CONSUMERS or is_cooling(shard, link.subscription):
         return False
     waits = link.subscription.owners is None and _first_of(source)(shard, source) is not None  # of groups it has been dealt all that is for it
     return waits or source.is_reading

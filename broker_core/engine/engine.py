@@ -12,7 +12,7 @@ from .administration import control
 from .branches import begin_branch, end_branch, list_branches, lose_branches
 from .capacity import forget_producer, forget_waiting
 from .compaction import compacted
-from .dispatch import drain, settle_presettled
+from .dispatch import drain, look_again, settle_presettled
 from .effects import Effects
 from .expiring import end_expired, fire_timers, page_of_expired
 from .fan_out import hand_out
@@ -126,6 +126,7 @@ class Engine:
         if report:
             time_out(shard)
             tend(shard)
+            look_again(shard)
             mark_deliveries(shard)
             if shard.records.known:
                 lapse(shard, space_low=space_low)

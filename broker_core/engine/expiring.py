@@ -2,8 +2,8 @@
 
 A message of a topic expires for each of its subscriptions, and these may be thousands. So what is found waits here, as runs of neighbours in a lane,
 and every flush ends a bounded part of it: most of a run costs a subscription one step and the ledger one range. Nothing depends on how soon it is
-done, as whoever is about to deliver a message looks at its expiration (dispatch, settlement). What waits is one page of a sweep at the most, less
-bodies and most header sections, and volatile messages, which are in memory anyway.
+done, as whoever is about to deliver a message looks at its expiration (dispatch, settlement). What waits is one page of a sweep at the most, of stored
+messages less bodies and most header sections; and of volatile ones that are in memory no more than that they are there.
 """
 
 from __future__ import annotations
@@ -16,11 +16,12 @@ from .cursor import Cursor
 from .dead import COPY_STEPS, expire_found, expire_range
 from .destination import Lane
 from .keeping import release
-from .message import Message, Reliability
+from .message import VOLATILE, Message, Reliability
 from .reads import ExpiredWanted
 from .settlement import come_back
 from .shard import Shard
 from .subscription import Subscription
+from .waiting import take_delayed
 
 RUN_MAX = 1_000
 """Messages of a run: what one subscription may cost without a pause."""
@@ -58,7 +59,7 @@ class Run:
 
 # -- finding --------------------------------------------------------------------------------------------------------------------------
 def sweep_expired(shard: Shard) -> None:
-    """Look for stored messages that expired since the last sweep; goes on page by page until it has reached now."""
+    """Look for messages on disk that expired since the last sweep; goes on page by page until it has reached now."""
     if shard.expiry_read or shard.expiry_page is not None:
         return
     if shard.expiry_again is not None:
@@ -79,6 +80,9 @@ def page_of_expired(shard: Shard, command: PageLoaded) -> None:
     shard.expiry_read = 0
     last = command.messages[-1] if not command.complete else None
     shard.expiry_page = (last.header.expiration, last.sequence) if last is not None else (shard.expiry_upto, 0)
+    for message in command.messages:
+        if message.body is not None and message.header.lane < VOLATILE:  # spilled, whatever its sender asked for (paging.as_placed)
+            message.header = message.header.unstored()
     for message in sorted(command.messages, key=lambda m: (m.destination, m.header.lane, m.position)):
         _found(shard, message)
 
@@ -92,9 +96,11 @@ def fire_timers(shard: Shard) -> None:
         place, message = due
         if isinstance(place, Lane):
             _found(shard, message)
-        elif place.delayed.get(message.position) is message:
-            del place.delayed[message.position]
-            come_back(shard, place, message)
+            continue
+        waiting = place.delayed.get(message.position)
+        if waiting is not None and waiting.failures == message.failures:  # else it has come back by other ways, and failed again
+            take_delayed(shard, place, message.position)
+            come_back(shard, place, waiting)
 
 
 def _found(shard: Shard, message: Message) -> None:

@@ -6,7 +6,7 @@ from .commands import Direction
 from .cursor import Cursor
 from .eligibility import is_eligible
 from .link import Link
-from .link_invariants import lane_name, may_receive
+from .link_invariants import is_served_later, lane_name, may_receive
 from .message import BEYOND, Message, weight_of
 from .owners import BUCKETS, bucket_of
 from .properties import Properties, takes
@@ -34,7 +34,7 @@ def check_groups(shard: Shard, subscription: Subscription) -> int:
             assert key in owners.owned_by(link), f"link {link.number} does not know that it owns group {key} of {address}"
     assert sum(len(links) for links in owned.values()) == sum(len(owners.owned_by(link)) for link in subscription.links.values())
     _check_aside(subscription)
-    if subscription not in shard.unserved and not subscription.returning:
+    if not is_served_later(shard, subscription):
         _check_turns(shard, subscription)
     return len(names)
 

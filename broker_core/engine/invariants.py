@@ -62,7 +62,7 @@ def check(engine: Engine) -> None:
                 _check_progress(cursor)
                 _check_reading(shard, cursor)
                 _check_segments(shard, cursor)
-                _check_delayed(cursor, waiting)
+                _check_timed(shard, cursor, waiting)
                 memory += cursor.octets
                 known += sum(message.size for message in places.values())
                 complete = complete and cursor.horizon == cursor.lane.tail
@@ -121,7 +121,9 @@ def _check_places(cursor: Cursor) -> dict[int, Message]:
     lost += [position for position in cursor.gone if not progress.is_settled(position) and position not in places]
     assert not lost, f"unsettled positions {lost} of {name} are nowhere"
     _check_gone(cursor)
-    octets = sum(weight_of(message) for message in [*cursor.ready, *cursor.returned.values(), *cursor.aside.values()])
+    delayed = sum(weight_of(message) for message in cursor.delayed.values() if message.body is not None)
+    assert cursor.delayed_octets == delayed, f"{cursor.delayed_octets} octets of {name} are said to wait for their back-off, {delayed} do"
+    octets = delayed + sum(weight_of(message) for message in [*cursor.ready, *cursor.returned.values(), *cursor.aside.values()])
     assert cursor.octets == octets, f"{name} is said to hold {cursor.octets} octets, it holds {octets}"
     assert not cursor.accepted, f"acknowledgements of {name} were left behind: {cursor.accepted}"
     assert not [p for p in cursor.failures if progress.is_settled(p)], f"{name} remembers failures of settled messages"
@@ -237,6 +239,7 @@ def _check_readers(shard: Shard) -> None:
 def _waiting(shard: Shard) -> Waiting:
     found: Waiting = {}
     for place, message in shard.timers.entries():
+        assert message.body is None, f"a timer keeps the body of {message.position}"
         found.setdefault(place, {}).setdefault(message.position, []).append(message)
     for run in shard.expiring:
         for message in run.messages:
@@ -244,13 +247,20 @@ def _waiting(shard: Shard) -> Waiting:
     return found
 
 
-def _check_delayed(cursor: Cursor, waiting: Waiting) -> None:
+def _check_timed(shard: Shard, cursor: Cursor, waiting: Waiting) -> None:
+    """Back-offs end; what waits in memory and is to expire has a timer, or a row that a sweep will find."""
     timed = waiting.get(cursor, {})
     for position, message in cursor.delayed.items():
-        assert any(entry is message for entry in timed.get(position, ())), f"no timer brings {position} of {lane_name(cursor)} back"
+        assert any(entry.failures == message.failures for entry in timed.get(position, ())), f"no timer brings {position} of {lane_name(cursor)} back"
     if cursor.stored:
         return
     timed = waiting.get(cursor.lane, {})
     for message in in_memory(cursor):
         due = message.header.expiration
-        assert not due or message.position in timed, f"{message.position} of {lane_name(cursor)} expires unseen"
+        assert not due or message.position in timed or _is_to_be_swept(shard, message), f"{message.position} of {lane_name(cursor)} expires unseen"
+
+
+def _is_to_be_swept(shard: Shard, message: Message) -> bool:
+    due, key = message.header.expiration, (message.destination, message.header.lane)
+    ahead = (due, message.sequence) > shard.expiry_from or (shard.expiry_again is not None and due >= shard.expiry_again)
+    return ahead and bool(shard.segments.overlapping(key, message.position, message.position))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from enum import IntEnum
 
 from .shard import Shard
+from .subscription import Subscription
 
 VOLATILE_SHARE = 0.75
 """Of the memory for bodies; the rest stays free for pages, so that a flood of volatile messages does not slow stored ones."""
@@ -32,3 +33,12 @@ def memory_level(shard: Shard) -> MemoryLevel:
     if memory + limits.page_octets > limits.memory_octets:
         return MemoryLevel.ORANGE
     return MemoryLevel.YELLOW if memory >= limits.memory_octets * VOLATILE_SHARE else MemoryLevel.GREEN
+
+
+def is_cooling(shard: Shard, subscription: Subscription) -> bool:
+    """Memory is full, and more than a small page of what it holds waits for back-offs: whoever fails whatever comes, as fast as it comes, would have any
+    amount of volatile messages waiting there. Until some are back the subscription gets nothing, and what comes goes to disk."""
+    limits = shard.limits
+    if shard.memory < limits.memory_octets:
+        return False
+    return sum([cursor.delayed_octets for cursor in subscription.order]) > limits.page_octets // SMALL

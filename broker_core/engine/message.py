@@ -169,6 +169,13 @@ class Message:
         """Its body was read again."""
         self.body, self.weight = row.body, row.weight
 
+    def bare(self) -> Message:
+        """The same without its body, for who only remembers that it is there."""
+        bare = Message(self.header, None, self.size)
+        bare.destination, bare.sequence, bare.position = self.destination, self.sequence, self.position
+        bare.accepted_at, bare.failures = self.accepted_at, self.failures
+        return bare
+
     def again(self) -> Message:
         """The same message for one subscription alone: what befalls it there must not show in others', nor in a frame not written yet."""
         again = Message(self.header, self.body, self.size)

@@ -16,7 +16,7 @@ from .outcome import Outcome
 from .keeping import spill
 from .matching import topic_created, would_join
 from .link import Tier
-from .memory import SMALL, VOLATILE_SHARE
+from .memory import SMALL, VOLATILE_SHARE, is_cooling
 from .message import VOLATILE, Message, Reliability
 from .policy import settings_for
 from .refusal import Refusal
@@ -133,8 +133,18 @@ def place(shard: Shard, destination: Destination, message: Message, *, copied: b
             _spill(shard, cursor, message)  # type: ignore[arg-type]
         if cursor.scans:  # type: ignore[union-attr]
             arrive(shard, cursor, message)  # type: ignore[arg-type]
-    if header.expiration and (index >= VOLATILE or header.expiration <= shard.now):  # sweeps find stored ones, but may be past its instant already
-        shard.timers.add(header.expiration, lane, message)
+    if header.expiration and not destination.is_topic:  # of a topic's it is known later where they are
+        watch_expiration(shard, lane, message)
+
+
+def watch_expiration(shard: Shard, lane: Lane, message: Message) -> None:
+    """Sweeps find what has a row, in the twins of segments, too: only for what is in memory alone there is a timer. Sweeps may be past its instant already."""
+    expiration = message.header.expiration
+    if lane.spilled_end == message.position + 1:
+        if expiration <= shard.now:
+            shard.expiry_again = expiration if shard.expiry_again is None else min(shard.expiry_again, expiration)
+    elif lane.index >= VOLATILE or expiration <= shard.now:
+        shard.timers.add(expiration, lane, message.bare())
 
 
 def open_lane(destination: Destination, index: int) -> Lane:
@@ -166,7 +176,7 @@ def _leaves_at_once(shard: Shard, cursor: Cursor, message: Message) -> bool:
     limits, subscription = shard.limits, cursor.subscription
     if cursor.ready and (cursor.octets + message.weight > limits.page_octets // SMALL or len(cursor.ready) >= limits.page_rows):
         return False
-    if subscription.destination.state & Direction.CONSUMERS or subscription.returning:
+    if subscription.destination.state & Direction.CONSUMERS or subscription.returning or is_cooling(shard, subscription):
         return False
     consumed = subscription if subscription.wildcard is None else subscription.wildcard
     return any(_waits_for(shard, tier, message) for tier in consumed.turns if tier)

@@ -42,8 +42,9 @@ class PositionsWanted:
 
 @dataclass(slots=True)
 class ExpiredWanted:
-    """Stored messages of any destination with expiration in (after, upto], by (expiration, sequence), at most `limit` rows; without bodies, and without the
-    header sections that hold no wish (see wishes). The others weigh `bytes_max` octets at most (at least one row)."""
+    """Messages of any destination with expiration in (after, upto], by (expiration, sequence), at most `limit` rows. Stored ones come without bodies, and
+    without the header sections that hold no wish (see wishes); spilled ones whole, as their rows are not copied by the store. What comes weighs
+    `bytes_max` octets at most (at least one row)."""
 
     read: int
     after: tuple[int, int]
@@ -53,7 +54,7 @@ class ExpiredWanted:
     segments: list[int]
     bytes_max: int
     sections: bool = False
-    """With all header sections."""
+    """With all header sections, of stored ones, too."""
 
 
 @dataclass(slots=True)

@@ -6,6 +6,7 @@ from .commands import Direction
 from .eligibility import open_turns
 from .cursor import Cursor
 from .group_invariants import waits_for_owner
+from .link_invariants import is_served_later
 from .message import Message
 from .properties import Properties, takes
 from .selection import Scan, Selection
@@ -81,7 +82,7 @@ def _check_completeness(shard: Shard, scan: Scan) -> None:
 def _check_progress(shard: Shard, selection: Selection) -> None:
     """A link that may receive waits for nothing that is there, and what it waits for is on its way."""
     subscription = selection.subscription
-    if subscription.destination.state & Direction.CONSUMERS or subscription in shard.unserved or subscription.returning:
+    if subscription.destination.state & Direction.CONSUMERS or is_served_later(shard, subscription):
         return
     for scan in selection.order:
         moves = scan.reading or scan.queued or subscription in shard.unfinished

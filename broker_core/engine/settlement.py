@@ -18,7 +18,7 @@ from .progress import ranges
 from .refusal import Refusal
 from .shard import Shard
 from .subscription import Subscription
-from .waiting import put_back, put_missing
+from .waiting import put_back, put_delayed, put_missing
 from .wildcard import WildcardSubscription
 
 GIVE_UP_EFFORT = 6
@@ -194,8 +194,7 @@ def fail(shard: Shard, cursor: Cursor, message: Message, why: str = "") -> None:
     delay = settings.delay_ms(message.failures)
     if delay:
         message.redelivered = True
-        cursor.delayed[position] = message
-        shard.timers.add(shard.now + delay, cursor, message)
+        put_delayed(shard, cursor, message, shard.now + delay)
     else:
         come_back(shard, cursor, message)
 

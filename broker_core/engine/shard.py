@@ -17,7 +17,7 @@ from .effects import Death, Turned
 from .known_ids import Duplicates
 from .limits import Limits
 from .link import Link, Peer
-from .message import VOLATILE, Header, Message
+from .message import APART_OCTETS, VOLATILE, Header, Message
 from .observing import Observed
 from .operations import Operations
 from .outputs import Output
@@ -157,23 +157,31 @@ class Batch:
         """What came of it, for messages with the same header section."""
 
 
+def _remembered(message: Message) -> int:
+    """Octets, about, that are kept because a timer waits for it."""
+    return APART_OCTETS + len(message.header.octets)
+
+
 class Timers:
     """One heap of deadlines: a message's back-off passes for a cursor, its time to live for its lane, and so for all subscriptions. An entry whose
-    message has moved on meanwhile is ignored when due."""
+    message has moved on meanwhile is ignored when due. They have no bodies: what has moved on is not to be kept."""
 
-    __slots__ = ("_heap", "_serial", "_sweep_at")
+    __slots__ = ("_heap", "_octets", "_serial", "_sweep_at")
 
-    SWEEP_AT = 1024
+    SWEEP_AT = 256 << 10
+    """Octets."""
 
     def __init__(self) -> None:
         self._heap: list[tuple[int, int, Cursor | Lane, Message]] = []
         self._serial = 0
+        self._octets = 0
         self._sweep_at = self.SWEEP_AT
 
     def add(self, due: int, place: Cursor | Lane, message: Message) -> None:
         self._serial += 1
         heappush(self._heap, (due, self._serial, place, message))
-        if len(self._heap) >= self._sweep_at:
+        self._octets += _remembered(message)
+        if self._octets >= self._sweep_at:
             self._sweep()
 
     def _sweep(self) -> None:
@@ -189,11 +197,13 @@ class Timers:
                 kept.append(entry)
         self._heap = kept
         heapify(self._heap)
-        self._sweep_at = max(2 * len(self._heap), self.SWEEP_AT)
+        self._octets = sum([_remembered(message) for *_, message in kept])
+        self._sweep_at = max(2 * self._octets, self.SWEEP_AT)
 
     def pop_due(self, now: int) -> tuple[Cursor | Lane, Message] | None:
         if self._heap and self._heap[0][0] <= now:
             _, _, place, message = heappop(self._heap)
+            self._octets -= _remembered(message)
             return place, message
         return None
 
@@ -228,6 +238,7 @@ class Shard:
         "commit_number",
         "compact_turn",
         "compaction",
+        "cooling",
         "dead",
         "decode",
         "destinations",
@@ -369,7 +380,8 @@ class Shard:
         self.operations = Operations()
         self.batch = Batch(limits)
         self.memory = 0
-        """Octets of messages in `ready` and `returned`, of delayed ones that are due soon, of pages on their way, and of what browsers were read."""
+        """Octets of messages in `ready`, `returned`, `aside` and `delayed`, of those of the schedule that are due soon, of pages on their way, and of what
+        browsers were read."""
         self.branches = Branches()
         self.transacted = 0
         """Octets of sends that wait for their transactions' end; as many as `memory_octets` at the most."""
@@ -396,6 +408,8 @@ class Shard:
         """Whose selections have more to look at in memory than one flush allows."""
         self.unserved: dict[Subscription, None] = {}
         """Dirty ones that earlier flushes had no room for, the longest waiting first."""
+        self.cooling: dict[Subscription, None] = {}
+        """Not served since the last report, for memory is full of what waits for its back-off."""
         self.handing: deque[FanOut | Reminder | Shares | Returning] = deque()
         """What is being handed to many subscriptions or comes back from closed links, portion by portion; the next to go on first."""
         self.expiry_from = (0, 0)

@@ -9,7 +9,7 @@ from .fan_out import put_off
 from .keeping import keep
 from .message import STORED, VOLATILE, Message, Reliability, StoredBody
 from .outcome import Outcome
-from .placing import drop, has_room, has_room_for_volatile, place
+from .placing import drop, has_room, has_room_for_volatile, place, watch_expiration
 from .properties import Properties
 from .routes import Group
 from .shard import Shard
@@ -64,6 +64,8 @@ def publish(shard: Shard, destination: Destination, message: Message) -> bool:
         behind = _feed(shard, lane, groups, message)
     if behind and volatile and not keep(shard, lane, message, room=has_room_for_volatile(shard, message.weight)):
         _drop_for_others(shard, lane, groups, message)
+    if header.expiration:
+        watch_expiration(shard, lane, message)
     return not volatile
 
 

@@ -62,6 +62,21 @@ def offer(cursor: Cursor, message: Message) -> None:
             scan.unseen = deque([each for each in scan.unseen if cursor.holds(each)])
 
 
+def at_hand(cursor: Cursor, message: Message) -> Message:
+    """The volatile message with its body, if it waits for its first delivery in memory: timers do not keep bodies."""
+    if cursor.stored or message.body is not None:
+        return message
+    position, ready = message.position, cursor.ready
+    if position >= cursor.loaded:
+        return cursor.lane.kept.get(position, message)
+    if position < cursor.frontier or not ready:
+        return message
+    index = min(position - ready[0].position, len(ready) - 1)  # unless there are gaps
+    if ready[index].position != position:
+        index = bisect_left(ready, position, 0, index, key=_position)
+    return ready[index] if ready[index].position == position else message
+
+
 def withdraw(shard: Shard, cursor: Cursor, message: Message) -> Message | None:
     """Take the unsettled message from where it waits, whatever waits before it; the object that waited. None: a consumer has it."""
     position = message.position
@@ -72,7 +87,7 @@ def withdraw(shard: Shard, cursor: Cursor, message: Message) -> Message | None:
             cursor.lowest = list(cursor.returned)
             heapify(cursor.lowest)
         return waiting
-    waiting = take_missing(cursor, position) or cursor.delayed.pop(position, None)
+    waiting = take_missing(cursor, position) or take_delayed(shard, cursor, position)
     if waiting is not None:
         return waiting
     waiting = cursor.aside.pop(position, None)
@@ -86,6 +101,24 @@ def withdraw(shard: Shard, cursor: Cursor, message: Message) -> Message | None:
     if position < cursor.loaded:
         cursor.stale += 1
         forget_stale(shard, cursor)
+    return message
+
+
+def put_delayed(shard: Shard, cursor: Cursor, message: Message, due: int) -> None:
+    """It comes back then; until then it is in nobody else's hands. Its body counts, if it is in memory."""
+    cursor.delayed[message.position] = message
+    if message.body is not None:
+        cursor.delayed_octets += message.weight
+        free(shard, cursor, -message.weight)
+    shard.timers.add(due, cursor, message.bare())
+
+
+def take_delayed(shard: Shard, cursor: Cursor, position: int) -> Message | None:
+    """It waits for its back-off no more."""
+    message = cursor.delayed.pop(position, None)
+    if message is not None and message.body is not None:
+        cursor.delayed_octets -= message.weight
+        free(shard, cursor, message.weight)
     return message
 
 

@@ -34,7 +34,7 @@ def _check_members(shard: Shard, subscription: WildcardSubscription) -> None:
         assert all(getattr(member, each) == getattr(subscription, each) for each in same), f"{name} and its member for {topic} differ"
         unserved = member in shard.unserved
         served = member in subscription.supplied or not deliverable(member) or not subscription.links
-        assert served or unserved, f"{name} has forgotten its member for {topic}"
+        assert served or unserved or member in shard.cooling, f"{name} has forgotten its member for {topic}"
         reminded = any(isinstance(work, Reminder) and work.reaches(member) for work in shard.handing)
         told = topic_of.fan_out is None and not unserved and not reminded
         assert not told or member.is_reading == (member in subscription.awaited) or not subscription.links, f"{name} waits for its member for {topic} in vain"

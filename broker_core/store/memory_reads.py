@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from typing import TypeVar
 
 from broker_core.engine.message import VOLATILE, Encoding, Message, StoredBody
 from broker_core.engine.reads import RETAINED, ExpiredWanted, PageWanted, PositionsWanted, Read, ScheduledWanted
@@ -11,6 +12,8 @@ from broker_core.engine.wishes import MARK
 
 from . import SegmentMissing
 from .memory_tables import Row, Tables
+
+Found = TypeVar("Found", Row, Message)
 
 
 def read_rows(tables: Tables, read: Read, *, cut: bool) -> tuple[list[Message], bool]:
@@ -21,10 +24,10 @@ def read_rows(tables: Tables, read: Read, *, cut: bool) -> tuple[list[Message], 
         if segment != RETAINED:
             may_read(tables, segment)
     if isinstance(read, ExpiredWanted):
-        due = sorted((row for row in _stored(tables, read.segments) if _is_due(row, read)), key=lambda row: (row.header.expiration, row.sequence))
-        found = _page([_bare(row, read) for row in due], read.limit, read.bytes_max, _header)
-        ended = len(found) == read.limit or sum(map(_header, found)) >= read.bytes_max or len(found) < len(due)
-        return [_message(row, None) for row in found], not ended
+        due = sorted(_expired(tables, read), key=lambda message: (message.header.expiration, message.sequence))
+        found = _page(due, read.limit, read.bytes_max, _octets)
+        ended = len(found) == read.limit or sum(map(_octets, found)) >= read.bytes_max or len(found) < len(due)
+        return found, not ended
     if isinstance(read, PositionsWanted):
         wanted = set(read.positions)
         return [_message(row, row.body) for row in _lane(tables, read) if row.position in wanted], True
@@ -62,14 +65,16 @@ def _lane(tables: Tables, read: PageWanted | PositionsWanted) -> list[Row]:
     return sorted(rows, key=lambda row: row.position)
 
 
-def _stored(tables: Tables, segments: list[int]) -> Iterator[Row]:
-    for number in segments:
+def _expired(tables: Tables, read: ExpiredWanted) -> Iterator[Message]:
+    """Spilled ones whole."""
+    for number in read.segments:
         if number in tables.segments:
             for (_, lane), rows in tables.segments[number].lanes.items():
-                if lane < VOLATILE:
-                    yield from rows
-    if RETAINED in segments:
-        yield from (row for origin, row in tables.retained.values() if origin not in segments)
+                due = [row for row in rows if _is_due(row, read)]
+                yield from (_message(row, row.body) if lane >= VOLATILE else _message(_bare(row, read), None) for row in due)
+    if RETAINED in read.segments:
+        kept = [row for origin, row in tables.retained.values() if origin not in read.segments]
+        yield from (_message(_bare(row, read), None) for row in kept if _is_due(row, read))
 
 
 def _is_due(row: Row, read: ExpiredWanted) -> bool:
@@ -90,6 +95,10 @@ def _header(row: Row) -> int:
     return len(row.header.octets)
 
 
+def _octets(message: Message) -> int:
+    return len(message.header.octets) + (len(message.body) if isinstance(message.body, bytes) else 0)
+
+
 def _is_left_out(read: PageWanted, row: Row) -> bool:
     """By a selector that asks for nothing but the sender's own strings; what only a protocol can tell is left to the engine."""
     wanted, header = read.wanted, row.header
@@ -103,9 +112,9 @@ def _is_left_out(read: PageWanted, row: Row) -> bool:
     return not wanted.selector.matches(properties.get, coerce=True)
 
 
-def _page(rows: list[Row], limit: int, bytes_max: int, weight: Callable[[Row], int]) -> list[Row]:
+def _page(rows: list[Found], limit: int, bytes_max: int, weight: Callable[[Found], int]) -> list[Found]:
     """At most `limit` rows of at most `bytes_max` octets together, but one at least."""
-    page: list[Row] = []
+    page: list[Found] = []
     octets = 0
     for row in rows[:limit]:
         before, octets = octets, octets + weight(row)

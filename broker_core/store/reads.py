@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from psycopg import AsyncConnection, AsyncCursor
@@ -95,12 +95,12 @@ class Reader:
     async def _sections(
         self, rows: str, order: str, keys: Keys, read: PageWanted | ExpiredWanted, constants: Mapping[str, Constant] | None = None,
     ) -> tuple[list[Message], bool]:  # fmt: skip
-        """The rows whose header sections fit, one at least, and whether there are no more."""
-        weight = "octet_length(headers)"
-        weighed = f"SELECT *, sum({weight}) OVER (ORDER BY {order} ROWS UNBOUNDED PRECEDING) - {weight} AS before FROM ({rows}) AS source"
+        """The rows of which that fits what comes of them, one at least, and whether there are no more."""
+        weight = "octet_length(headers) + coalesce(octet_length(body), 0)"
+        weighed = f"SELECT *, sum({weight}) OVER (ORDER BY {order} ROWS UNBOUNDED PRECEDING) - ({weight}) AS before FROM ({rows}) AS source"
         statement = f"SELECT {_ROW} FROM ({weighed}) AS page WHERE before < %(bytes_max)s::int8 OR before = 0 ORDER BY {order}"
         messages = await self._messages(statement, keys, constants)
-        return messages, not _cut(read, messages, [len(message.header.octets) for message in messages])
+        return messages, not _cut(read, messages, [_octets(message) for message in messages])
 
     async def _positions(self, read: PositionsWanted) -> list[Message]:
         where = "destination = %(destination)s::int4 AND priority = %(priority)s::int2 AND position = ANY(%(positions)s::int8[])"
@@ -110,7 +110,8 @@ class Reader:
     async def _expired(self, read: ExpiredWanted) -> tuple[list[Message], bool]:
         where = "expiration > 0 AND (expiration, sequence) > (%(expiration)s::int8, %(sequence)s::int8) AND expiration <= %(upto)s::int8"
         bare = _BARE if read.sections else _BARE.replace("headers", _WISHING)
-        rows = self._union(bare, self._tables(0, read.segments), where, "ORDER BY expiration, sequence LIMIT %(limit)s::int8")
+        order = "ORDER BY expiration, sequence LIMIT %(limit)s::int8"
+        rows = self._union(bare, self._tables(0, read.segments), where, order, twins=self._tables(VOLATILE, read.segments))
         expiration, sequence = read.after
         keys: Keys = {"expiration": expiration, "sequence": sequence, "upto": read.upto, "limit": read.limit, "shard": self._shard, "asked": read.segments}
         return await self._sections(rows, "expiration, sequence", keys | {"bytes_max": read.bytes_max}, read)
@@ -143,9 +144,9 @@ class Reader:
         return retained + [message_table(self._shard, segment.segment) for segment in known]
 
     @staticmethod
-    def _union(row: str, tables: list[str], where: str, order: str, within: str = "", condition: str = "") -> str:
+    def _union(row: str, tables: list[str], where: str, order: str, within: str = "", condition: str = "", twins: Sequence[str] = ()) -> str:
         """One SELECT over all the tables: each is read in the order of its index and merged, so that a limit stops all of them early.
-        `within`: first this of each, for a `condition` over it."""
+        `within`: first this of each, for a `condition` over it. `twins`: of these, too, and whole rows."""
         # Survivors of a compaction under way are in both places; the segment speaks for itself while it is asked.
         conditions = {_RETAINED: f"shard = %(shard)s::int2 AND {where} AND segment <> ALL(%(asked)s::int4[])"}
         if within:
@@ -153,6 +154,7 @@ class Reader:
         else:
             sources = [f"{table} WHERE {conditions.get(table, where)}" for table in tables]
         selects = [f"(SELECT {row} FROM {source} {order})" for source in sources]
+        selects += [f"(SELECT {_ROW} FROM {twin} WHERE {where} {order})" for twin in twins]
         if not selects:
             selects.append(f"(SELECT {row} FROM {_RETAINED} WHERE false)")
         return f"SELECT * FROM ({' UNION ALL '.join(selects)}) AS rows {order}"
@@ -179,6 +181,10 @@ class Reader:
         header = Header(octets, priority, reliability, expiration, encoding, message_id or "", client_id or "", annotations or "")
         self._headers[columns] = header
         return header
+
+
+def _octets(message: Message) -> int:
+    return len(message.header.octets) + (len(message.body) if isinstance(message.body, bytes) else 0)
 
 
 def _cut(read: PageWanted | ScheduledWanted | ExpiredWanted, messages: list[Message], weights: list[int]) -> bool:

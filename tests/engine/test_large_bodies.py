@@ -64,10 +64,12 @@ def test_bodies_that_expired_on_disk_are_discarded_once_and_those_of_the_dead_ar
     send_large(bench, 5, 6, expires=bench.now + 10)
     bench.control("update", QUEUE, use_dead=False)
     bench.passes(10)
+    bench.control("expire")
     assert discarded(bench) == [5, 6]
     send_large(bench, 7, 8, expires=bench.now + 10)
     bench.control("update", QUEUE, use_dead=True)
     bench.passes(10)
+    bench.control("expire")
     bench.control("purge", QUEUE)
     assert discarded(bench) == [*range(1, 7)]
     assert bench.depth(DEAD) == 2

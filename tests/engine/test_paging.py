@@ -208,12 +208,14 @@ def test_what_spilled_does_not_survive_a_crash(level: Reliability) -> None:
     assert bench.destination().octets == 0
 
 
-def test_a_spilled_message_expires_on_time() -> None:
+def test_a_sweep_ends_what_expired_after_it_was_spilled() -> None:
     bench = Bench(memory_octets=200, page_octets=64)
     for name in names(20):
         bench.send(name, level=EXPRESS)
     bench.send("spilled", level=EXPRESS, expires=bench.now + 10)
+    assert bench.engine.shard.timers.entries() == []
     bench.passes(10)
+    bench.control("expire")
     assert (bench.depth(), bench.depth(DEAD)) == (20, 1)
 
 

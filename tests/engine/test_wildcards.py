@@ -252,7 +252,10 @@ def test_a_lower_priority_that_waited_for_a_higher_one_is_delivered_when_that_is
     b.send("fills the memory", level=EXPRESS, size=70)
     publish(b, A, "on disk", level=EXPRESS, priority=9, expires=b.now + 10, size=50)
     publish(b, A, "low", level=EXPRESS, priority=1)
-    b.passes(20)
+    b.now += 20
+    b.control("expire")
+    b.read()
+    b.flush()
     assert held(b) == ["a"]
     b.settle(1)
     assert held(b) == ["low"]

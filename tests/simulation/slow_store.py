@@ -84,6 +84,8 @@ class SlowStore:
         slow = self._is_slow()
         await self._pass(slow)
         found = await self._inner.read(read)
+        if isinstance(read, ExpiredWanted):
+            self.counts["spilled and found by a sweep"] += sum(message.body is not None for message in found[0])
         self.counts["scans" if isinstance(read, PageWanted) and read.wanted is not None else KINDS[type(read)]] += 1
         await self._pass(slow)
         return found

@@ -126,6 +126,7 @@ class Watched(Engine):
         counts["returns of message groups left for later"] += sum(subscription.owners is not None for subscription in returning)
         counts["sends waited for room"] += len(shard.blocked)
         counts["subscriptions left for later"] += len(shard.unserved)
+        counts["subscriptions that waited for back-offs while memory was full"] += len(shard.cooling)
         counts["duplicates dropped"] += shard.duplicates.dropped - self.dropped
         self.dropped = shard.duplicates.dropped
         for lane in shard.keeping:

@@ -147,6 +147,28 @@ class MessageContract:
         assert await read((0, 0), 60, 10, [RETAINED]) == ([6, 3], True)
         assert await read((0, 0), 60, 10, [RETAINED, 1]) == ([6, 3, 2, 4], True)
 
+    async def test_spilled_messages_that_expired_come_whole_and_in_order_with_the_others(self, rig: Rig) -> None:
+        store = await rig.open()
+        await store.recover()
+        body = await store.write_body(chunks(b"large"))
+        rows = {n: message(n, header=Header(b"a:b", 4, 4 if n % 2 else 1, 10 + n), body=b"n%d" % n) for n in range(1, 6)}
+        rows[4].keep_apart(body)
+        twin = message(6, header=Header(b"c:d", 4, 4, 16).unstored(), body=b"stored for nobody")
+        for row in (*rows.values(), twin):
+            row.sequence = row.position
+        await store.commit(commit(1, [rows[1], rows[3], rows[5]], spilled=[rows[2], rows[4], twin]))
+
+        async def read(after: int, limit: int, bytes_max: int) -> tuple[list[tuple[int, object]], bool]:
+            found, complete = await store.read(ExpiredWanted(1, (10 + after, after), 50, limit, [1], bytes_max))
+            return [(row.sequence, row.body) for row in found], complete
+
+        everything = [(1, None), (2, b"n2"), (3, None), (4, StoredBody(body, 2)), (5, None), (6, b"stored for nobody")]
+        assert await read(0, 10, 1000) == (everything, True)
+        assert await read(0, 3, 1000) == (everything[:3], False)
+        assert await read(1, 10, 6) == (everything[1:3], False)
+        assert await read(1, 10, 1) == (everything[1:2], False)
+        assert await read(5, 10, 1) == (everything[5:], False)
+
     async def test_expired_messages_come_with_their_header_sections_where_those_hold_a_wish_or_all_are_asked_for(self, rig: Rig) -> None:
         store = await rig.open()
         await store.recover()
