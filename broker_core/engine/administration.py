@@ -28,7 +28,7 @@ from .founding import end_by_hand, found, look_at_subscriptions
 from .grouping import disown_ineligible, forget_aside, forget_groups
 from .looking import look
 from .matching import part, topic_destroyed
-from .levels import level_warnings
+from .levels import Levels, level_warnings, levels_of
 from .maintenance import compactable
 from .message import VOLATILE, Message
 from .ordering import prepare
@@ -88,7 +88,7 @@ def _create(shard: Shard, command: Control) -> Answer:
     if (refusal := why_no_members(shard, address)) is not None:
         raise Declined(refusal, "those that match patterns with which it would begin")
     destination = create(shard, address, _settings(shard.limits.settings, command), automatic=False)
-    return _warned({"destination": destination.number}, destination)
+    return _warned({"destination": destination.number}, destination.levels)
 
 
 def _update(shard: Shard, command: Control) -> Answer:
@@ -108,7 +108,7 @@ def _update(shard: Shard, command: Control) -> Answer:
     if destination.settings.consumer_flow_limit != before.consumer_flow_limit:
         _limit_consumers(shard, destination)
     define(shard, destination)
-    return _warned({"settings": destination.settings.as_dict()}, destination)
+    return _warned({"settings": destination.settings.as_dict()}, destination.levels)
 
 
 def _limit_consumers(shard: Shard, destination: Destination) -> None:
@@ -131,9 +131,9 @@ def _let_go(shard: Shard, destination: Destination, before: Settings) -> None:
             shard.batch.outputs.append(Detached(link.peer.number, link.number, Refusal.FOREIGN_DESTINATION, detail))
 
 
-def _warned(answer: Answer, destination: Destination) -> Answer:
+def _warned(answer: Answer, levels: Levels | None) -> Answer:
     """The answer, and what the operator may not have meant."""
-    told = level_warnings(destination.levels)
+    told = level_warnings(levels)
     return {**answer, "warnings": told} if told else answer
 
 
@@ -146,10 +146,10 @@ def _set_policy(shard: Shard, command: Control) -> Answer:
         raise Declined(Refusal.INVALID_PATTERN, f"{address}: names that begin with mq. are the broker's own, and no client creates one")
     if address not in shard.policies and len(shard.policies) >= POLICIES_MAX:
         raise Declined(Refusal.INVALID_SETTING, f"there are {POLICIES_MAX} policies: drop one that nobody needs")
-    _settings(shard.limits.settings, command)
+    settings = _settings(shard.limits.settings, command)
     shard.policies[address] = Policy(address, dict(command.arguments))
     shard.batch.definitions.append(PolicyDefined(address, dict(command.arguments)))
-    return {"policies": len(shard.policies)}
+    return _warned({"policies": len(shard.policies)}, levels_of(settings))
 
 
 def _drop_policy(shard: Shard, command: Control) -> Answer:
@@ -454,8 +454,7 @@ def _alias(shard: Shard, command: Control) -> Answer:
     shard.aliases[address] = alias
     definition = alias.definition(address)
     shard.batch.definitions.append(definition)
-    told = level_warnings(alias.levels)
-    return asdict(definition) | ({"warnings": told} if told else {})
+    return _warned(asdict(definition), alias.levels)
 
 
 def _delete_alias(shard: Shard, command: Control) -> Answer:

@@ -66,9 +66,11 @@ def contradiction(settings: Settings) -> str:
 
 def level_warnings(levels: Levels | None) -> list[str]:
     """What may lose messages that their producers believe to be safe (item 118)."""
-    if levels is None or not levels.resets or levels.default is None or levels.default >= Reliability.RELIABLE:
+    given = Reliability.ASSURED if levels is None else levels.maximum if levels.default is None else levels.default
+    if levels is None or given >= STORED:
         return []
-    return [f"persistent messages get level {LEVEL_NAMES[levels.default]} here: they are lost when the broker stops"]
+    which = "persistent messages" if levels.resets else f"persistent messages that are sent {AS_DESTINATION}"
+    return [f"{which} get level {LEVEL_NAMES[given]} here: they are lost when the broker stops"]
 
 
 # -- what producers ask for -----------------------------------------------------------------------------------------------------------

@@ -193,8 +193,39 @@ def test_an_operator_who_has_persistent_messages_lost_is_warned() -> None:
     answer = bench.control("create", QUEUE, default_reliability="express", reliability_override=False)
     assert answer["warnings"] == ["persistent messages get level express here: they are lost when the broker stops"]
     assert "warnings" in bench.control("update", QUEUE, redelivery_max=3)
-    assert "warnings" not in bench.control("update", QUEUE, reliability_override=True)
+    answer = bench.control("update", QUEUE, reliability_override=True)
+    assert answer["warnings"] == ["persistent messages that are sent as-destination get level express here: they are lost when the broker stops"]
     assert "warnings" not in bench.control("update", QUEUE, default_reliability="reliable", reliability_override=False)
+
+
+LEFT_TO_IT = ["persistent messages that are sent as-destination get level express here: they are lost when the broker stops"]
+
+
+@pytest.mark.parametrize(
+    ("settings", "warnings"),
+    [
+        ({"maximum_reliability": "express"}, LEFT_TO_IT),
+        ({"default_reliability": "express"}, LEFT_TO_IT),
+        ({"default_reliability": "best-effort", "maximum_reliability": "reliable"}, [LEFT_TO_IT[0].replace("express", "best-effort")]),
+        ({"maximum_reliability": "reliable"}, []),
+        ({"default_reliability": "reliable", "maximum_reliability": "reliable"}, []),
+        ({}, []),
+    ],
+)
+@pytest.mark.parametrize("verb", ["create", "create_alias", "set_policy"])
+def test_a_warning_says_of_which_persistent_messages_it_is(verb: str, settings: dict[str, str], warnings: list[str]) -> None:
+    address, more = {"create": (QUEUE, {}), "create_alias": ("queue/other", {"target": QUEUE}), "set_policy": ("queue/o.*", {})}[verb]
+    bench = Bench()
+    answer = bench.control(verb, address, **settings, **more)
+    assert answer.get("warnings", []) == warnings
+    if verb == "create" and warnings:
+        send(bench, ASSURED, stated=False)
+        assert level_at_arrival(bench) < RELIABLE
+
+
+def test_who_sets_a_policy_that_has_persistent_messages_lost_is_warned() -> None:
+    answer = Bench().control("set_policy", "queue/o.*", default_reliability="express", reliability_override=False)
+    assert answer == {"policies": 1, "warnings": ["persistent messages get level express here: they are lost when the broker stops"]}
 
 
 # -- transactions (item 122) ---------------------------------------------------------------------------------------------------------------
