@@ -5,7 +5,7 @@ from __future__ import annotations
 from broker_core.engine import commands as c
 from broker_core.engine.message import Reliability
 from broker_core.engine.outputs import Drained
-from tests.engine.rig import ASSURED, EXPRESS, QUEUE, Bench
+from tests.engine.rig import ASSURED, EXPRESS, QUEUE, Bench, received
 
 
 def test_a_link_never_holds_more_deliveries_than_the_cap() -> None:
@@ -94,6 +94,28 @@ def test_links_take_turns_with_single_messages() -> None:
     for number in range(6):
         bench.send(f"m{number}")
     assert [len(bench.engine.shard.links[link].unsettled) for link in (1, 2)] == [3, 3]
+
+
+def test_who_came_first_is_served_first_and_equals_share_what_there_is_each_up_to_its_flow_limit() -> None:
+    bench = Bench()
+    bench.control("create", QUEUE, consumer_flow_limit=10)
+    for link in (1, 2):
+        bench.attach(link, credit=1000)
+    bench.effects.clear()
+    bench.send(*map(str, range(10)))
+    assert received(bench, bench.effects) == {1: ["0", "1", "2", "3", "4"], 2: ["5", "6", "7", "8", "9"]}
+    bench.send(*map(str, range(10, 40)))
+    assert [len(bench.engine.shard.links[link].unsettled) for link in (1, 2)] == [10, 10]
+
+
+def test_further_messages_go_in_a_run_to_who_becomes_available_and_no_more_than_it_has_room_for() -> None:
+    bench = Bench()
+    for link in (1, 2):
+        bench.attach(link, credit=10, replenish=True)
+    bench.send(*map(str, range(40)))
+    bench.effects.clear()
+    bench.settle(*range(1, 7), link=2)
+    assert received(bench, bench.effects) == {2: ["20", "21", "22", "23", "24", "25"]}
 
 
 def test_a_link_with_little_credit_leaves_the_rest_to_the_others() -> None:

@@ -27,6 +27,7 @@ def test_every_item_is_there_once_with_a_state_and_tests_that_exist() -> None:
         (ROW_14.replace("| proven |", "| waits for a cluster |"), "item 14 has the state 'waits for a cluster' and 2 tests"),
         (ROW_14.replace("| proven |", "| in part; waits for better days |"), "item 14 waits for 'better days', which is none of"),
         (re.sub(r"`tests[^|]*", "- ", ROW_14), "item 14 is 'proven' by no test"),
+        (re.sub(r"`tests[^|]*", "- ", ROW_14).replace("| proven |", "| otherwise, on purpose |"), "item 14 is 'otherwise, on purpose' by no test"),
         (ROW_14.replace("::test_", "::test_not_", 1), "which is no test"),
         (ROW_14.replace("`tests/client/", "`tests/clients/", 1), "which is no test"),
         (ROW_14.replace("::await_confirmed", "::await_nothing"), "item 14 lives in client/session.py::await_nothing, which is not there"),
