@@ -13,7 +13,7 @@ from .destination import Destination
 from .keeping import keep
 from .message import VOLATILE, Message, Reliability, StoredBody
 from .outcome import Outcome
-from .placing import drop, has_room_for_volatile, open_lane, place
+from .placing import drop, has_room_for_volatile, open_lane, place, watch_expiration
 from .properties import Properties
 from .scanning import arrive
 from .settings import REMOVING
@@ -141,6 +141,8 @@ def give_back(shard: Shard, cursor: Cursor, parcels: Sequence[Parcel], destinati
             place(shard, destination, message)
             if not keep(shard, lane, message, room=has_room_for_volatile(shard, message.weight)):
                 drop(shard, parcel.subscription.cursor(lane), message)  # type: ignore[union-attr]
+            if message.header.expiration:
+                watch_expiration(shard, lane, message)
     leave_to(shard, lane, first, taken)
     destination.published += len(parcels)
     destination.published_octets += sum([parcel.message.size for parcel in parcels])

@@ -65,6 +65,18 @@ def test_so_it_does_while_nobody_consumes_there(level) -> None:
     assert durable(b, 2, peer=3, name="b") == list("xy")
 
 
+@LEVELS
+def test_what_went_back_expires_there_on_time_though_nobody_consumes(level) -> None:
+    b = bench()
+    one_takes_and_one_rejects(b, *"xy", level=level, expires=b.now + 1000)
+    b.apply(c.Detach(2, 1), c.Detach(3, 2))
+    assert retry(b).done == 2
+    assert (b.depth(TOPIC), b.depth(DEAD)) == (2, 0)
+    b.passes(1000)
+    b.control("expire")
+    assert (b.depth(TOPIC), b.depth(DEAD), b.destination(TOPIC).octets) == (0, 2, 0)
+
+
 def test_after_a_crash_nobody_else_has_it_either() -> None:
     b = bench()
     one_takes_and_one_rejects(b, *"xy")
