@@ -22,6 +22,8 @@ class Status:
     """The last commit that the ledger has."""
     runs: list[dict[str, Any]]
     """The newest first."""
+    unarchived: int
+    """Messages that should be in the archive and are not: nothing had read them when there was no more room for them."""
 
 
 def status(url: str, *, shard: int = 0, limit: int = 10) -> Status:
@@ -36,6 +38,8 @@ def status(url: str, *, shard: int = 0, limit: int = 10) -> Status:
         cursor = connection.cursor(row_factory=psycopg.rows.dict_row)
         cursor.execute("SELECT * FROM surety.pipeline_run WHERE shard = %s ORDER BY run DESC LIMIT %s", [shard, limit])
         last = extent(connection, shard).last
+        lost = connection.execute("SELECT coalesce(sum(messages), 0)::int8 FROM surety.archive_gap WHERE shard = %s", [shard]).fetchone()
+        assert lost is not None
         running = held == (True,)
         runs = [row if running or row["state"] != "running" else row | {"state": "died"} for row in cursor.fetchall()]
-        return Status(running, None if mark is None else mark[0], last, runs)
+        return Status(running, None if mark is None else mark[0], last, runs, lost[0])

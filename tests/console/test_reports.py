@@ -2,11 +2,15 @@
 
 import json
 from datetime import UTC, datetime, timedelta
+from io import StringIO
+from types import SimpleNamespace
 
 import psycopg
+import pytest
 
 from broker_core.config import BrokerConfig
 from console.launch import spark
+from console.management.commands.pipeline import Command
 from console.permissions import Sight
 from console.selectors import over_time, pipeline, reports
 from console.services import scheduled
@@ -135,6 +139,18 @@ def test_old_reports_are_deleted_and_what_the_next_audit_goes_on_from_is_not(dat
     assert kept == [("day", 5), ("hour", 4), ("minute", 1)]
     assert facts.rows(database, "SELECT round(extract(epoch FROM now() - at) / 3600) FROM surety.pipeline_audit") == [(9601,)]
     assert facts.rows(database, "SELECT count(*) FROM surety.pipeline_violation") == [(1,)]
+
+
+@pytest.mark.parametrize("as_json", [False, True])
+def test_the_command_line_tells_what_found_no_room_in_the_archive(database, as_json) -> None:
+    def told() -> str:
+        out = StringIO()
+        Command(stdout=out)._status(SimpleNamespace(database_url=database), {"json": as_json})
+        return out.getvalue()
+
+    assert "archive are not" not in told()
+    facts.execute(database, "INSERT INTO surety.archive_gap (shard, segment, destination, first_sequence, last_sequence, messages) VALUES (0, 4, 1, 1, 9, 400)")
+    assert ('"unarchived": 400' if as_json else "400 messages that should be in the archive are not") in told()
 
 
 def test_the_schedule_begins_an_audit_and_no_second_one(database, monkeypatch, tmp_path) -> None:

@@ -136,13 +136,15 @@ class Command(BaseCommand):
     def _status(self, config: BrokerConfig, options: dict[str, Any]) -> None:
         found = status(config.database_url)
         if options["json"]:
-            told = {"running": found.running, "watermark": found.watermark, "last": found.last, "runs": found.runs}
+            told = {"running": found.running, "watermark": found.watermark, "last": found.last, "unarchived": found.unarchived, "runs": found.runs}
             self.stdout.write(json.dumps(told, default=str, indent=2))
             return
         if found.watermark is None:
             self.stdout.write(f"The pipeline has never run; the ledger has commits up to {found.last}.")
         else:
             self.stdout.write(f"The lake has the ledger up to commit {found.watermark} of {found.last}.")
+        if found.unarchived:
+            self.stdout.write(f"{found.unarchived} messages that should be in the archive are not: nothing had read them when there was no more room for them.")
         for row in found.runs:
             ended = f" to {row['ended_at']:%H:%M:%S}" if row["ended_at"] else f", {row['stage']}" if row["stage"] else ""
             told = ", ".join(f"{name} {count}" for name, count in row["counts"].items())
