@@ -36,7 +36,7 @@ class Attention:
 
 
 def attention() -> Attention:
-    """Zeros where no node tells; that it does not is said by health."""
+    """Zeros where no node tells; that it does not is said by health. What is paused its definition says: of a quiet destination nothing is told anew."""
     [row] = rows(
         """
         WITH holder AS (
@@ -44,14 +44,14 @@ def attention() -> Attention:
              WHERE shard = 0 AND holder_pid IS NOT NULL
                AND heartbeat_at >= clock_timestamp() - make_interval(secs => %(heartbeat_seconds_max)s)),
         counted AS (
-            SELECT statistics.*, settings, unread_before
+            SELECT statistics.*, destination.state <> 0 AS paused, settings, unread_before
               FROM holder CROSS JOIN surety.destination_statistics statistics JOIN surety.destination USING (shard, destination)
              WHERE shard = 0 AND at >= acquired_at AND destroyed_at IS NULL),
         branches AS (SELECT count(*) AS waiting, min(prepared_at) AS oldest FROM surety.prepared WHERE shard = 0 AND ended_at IS NULL)
         SELECT coalesce(sum(depth) FILTER (WHERE address = %(dead_queue)s), 0)::int8 AS dead,
                (SELECT waiting FROM branches) AS in_doubt,
                (SELECT (extract(epoch FROM clock_timestamp()) * 1000)::int8 - oldest FROM branches) AS in_doubt_ms,
-               count(*) FILTER (WHERE state <> 0) AS paused,
+               count(*) FILTER (WHERE paused) AS paused,
                count(*) FILTER (WHERE depth > 0 AND settings <> '{}' AND address <> %(dead_queue)s
                    AND ((settings->>'max_messages')::int8 BETWEEN 1 AND depth OR (settings->>'max_octets')::int8 BETWEEN 1 AND octets)) AS full,
                count(*) FILTER (WHERE depth > 0 AND consumers = 0 AND address LIKE 'queue/%%' AND address NOT LIKE 'queue/mq.%%'

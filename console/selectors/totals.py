@@ -20,7 +20,7 @@ def totals() -> dict[str, Any] | None:
              WHERE shard = 0 AND holder_pid IS NOT NULL
                AND heartbeat_at >= clock_timestamp() - make_interval(secs => %(heartbeat_seconds_max)s)),
         counted AS (
-            SELECT statistics.*, at >= acquired_at AND destination.destroyed_at IS NULL AS present
+            SELECT statistics.*, destination.state <> 0 AS is_paused, at >= acquired_at AND destination.destroyed_at IS NULL AS present
               FROM holder CROSS JOIN surety.destination_statistics statistics JOIN surety.destination USING (shard, destination)
              WHERE shard = 0)
         SELECT (SELECT count(*) FROM surety.destination WHERE shard = 0 AND destroyed_at IS NULL) AS destinations,
@@ -30,7 +30,7 @@ def totals() -> dict[str, Any] | None:
                coalesce(sum(scheduled) FILTER (WHERE present), 0)::int8 AS scheduled,
                coalesce(sum(scheduled_octets) FILTER (WHERE present), 0)::int8 AS scheduled_octets,
                coalesce(sum(consumers) FILTER (WHERE present), 0)::int8 AS consumers,
-               count(*) FILTER (WHERE present AND state <> 0) AS paused,
+               count(*) FILTER (WHERE present AND is_paused) AS paused,
                greatest(0, (extract(epoch FROM clock_timestamp()) * 1000)::int8
                            - min(oldest_at) FILTER (WHERE present AND depth > 0)) AS oldest_ms,
                coalesce(sum(waiting) FILTER (WHERE present), 0)::int8 AS waiting,

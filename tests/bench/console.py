@@ -92,22 +92,34 @@ def number_of(service: Service, address: str) -> int:
 
 # -- what open consoles cost --------------------------------------------------------------------------------------------------------
 def cost(bench: Bench, cookie: str, paths: list[str]) -> dict[int, list[dict[str, float]]]:
-    """By number of consoles: processor seconds a second of node, web and database, of each window. Windows in turn, so that what else the machine does hits
-    all of them."""
+    """By number of consoles: processor seconds a second of node and web, of each window, and what the node did meanwhile: a node that is starved of the
+    processor makes fewer and larger commits of the same messages, and seems to cost less. Windows in turn, so that what else the machine does hits all of
+    them."""
     taken: dict[int, list[dict[str, float]]] = {count: [] for count in CONSOLES}
     seconds = min(bench.seconds, WINDOW_SECONDS_MAX)
     for turn in range(bench.runs):
         for count in CONSOLES if turn % 2 == 0 else reversed(CONSOLES):
             with opened(bench.ours, cookie, count, paths) as had:
                 time.sleep(SETTLE_SECONDS)
-                before, began = {role: processor_seconds(bench.ours, role) for role in ("node", "web")}, time.monotonic()
+                before, began = _totals(bench.ours), time.monotonic()
                 time.sleep(seconds)
-                took = time.monotonic() - began
-                taken[count].append({role: (processor_seconds(bench.ours, role) - before[role]) / took for role in before})
+                after, took = _totals(bench.ours), time.monotonic() - began
+                taken[count].append({name: (after[name] - before[name]) / took for name in before})
             if count and had["told"] < count * seconds * 0.5:
                 raise RuntimeError(f"{count} consoles were told only {had['told']} times in {seconds} s")
             taken[count][-1] |= {name: had.get(name, 0) / (seconds + SETTLE_SECONDS) for name in ("told", "fetched", "lost", "failed")}
     return taken
+
+
+def _totals(service: Service) -> dict[str, float]:
+    """Processor seconds, and the node's commits and messages that consumers are through with, as it has told them last: to half a second."""
+    with service.database() as connection:
+        row = connection.execute(
+            """SELECT (metrics ->> 'commits_total')::float8, (metrics ->> 'settled_total')::float8
+                 FROM surety.node_status WHERE role <> 'standby' ORDER BY at DESC LIMIT 1"""
+        ).fetchone()
+    assert row is not None, "a node serves"
+    return {"commits": row[0], "messages": row[1], **{role: processor_seconds(service, role) for role in ("node", "web")}}
 
 
 @contextlib.contextmanager
@@ -161,9 +173,10 @@ def _costs(taken: dict[int, list[dict[str, float]]], beside: str) -> list[Row]:
     grown = of("node", most) / of("node", nobody) - 1
     shares = [f"{role} {', '.join(f'{of(role, count):.3f} s with {count}' for count in CONSOLES)}" for role in ("node", "web")]
     windows = f"of each second, median of {len(taken[most])} windows; node with {nobody}: {_all(taken[nobody])}, with {most}: {_all(taken[most])}"
+    worked = "the node's work: " + ", ".join(f"{of('messages', count):,.0f} msg/s in {of('commits', count):,.0f} commits/s with {count}" for count in CONSOLES)
     asked = f"{most} consoles are told {of('told', most):.0f} times a second and fetch {of('fetched', most):.1f} parts"
     wrong = sum(each[name] for each in taken[most] for name in ("lost", "failed"))
-    notes = [*shares, windows, asked, *(["some answers failed"] if wrong else []), beside]
+    notes = [*shares, worked, windows, asked, *(["some answers failed"] if wrong else []), beside]
     title, must = f"console: what {most} open consoles cost the node", f"< {GROWTH_MAX:.0%} more"
     return [Row(title, "%", [100 * grown], must, grown < GROWTH_MAX, notes=notes, decimals=1)]
 

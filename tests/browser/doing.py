@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from playwright.sync_api import Page
@@ -32,6 +33,11 @@ def agree(page: Page, **fields: str) -> None:
 def told(page: Page, words: str) -> None:
     """The next page says so in a toast."""
     page.wait_for_selector(f".toast:has-text({words!r})")
+
+
+def comes(page: Page, condition: Callable[[], Any], sentence: str) -> None:
+    """While the page goes on; its policy forbids what wait_for_function would do there."""
+    await_true(lambda: page.wait_for_timeout(100) or condition(), SOON_SECONDS, sentence)
 
 
 def ended(page: Page) -> None:

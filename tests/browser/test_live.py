@@ -8,9 +8,8 @@ import pytest
 
 from broker_core.client import Queue
 from tests.acceptance.python_client import factory, fill
-from tests.browser.doing import SOON_SECONDS
+from tests.browser.doing import comes
 from tests.browser.test_every_page import offered
-from tests.support.service import await_true
 
 LATER = 1013
 
@@ -186,6 +185,6 @@ def test_what_nothing_keeps_up_to_date_does_not_say_that_it_is_live(page_as):
     watched = page_as()
     wire = Wire(watched.page)
     page = watched.open("/accounts")
-    await_true(lambda: page.wait_for_timeout(100) or wire.told, SOON_SECONDS, "it was told nothing")
+    comes(page, lambda: wire.told, "it was told nothing")
     page.wait_for_timeout(600)  # in which it says how it is
     assert page.inner_text("#live-state") == "shown once"

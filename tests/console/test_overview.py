@@ -69,6 +69,13 @@ def test_what_needs_attention_is_said_with_where_to_go(viewer, database):
     assert page.index("in doubt") < page.index("is full") < page.index("is paused"), "the worst comes first"
 
 
+def test_a_quiet_destination_that_is_paused_is_counted_though_nothing_is_told_of_it(viewer, database):
+    facts.well(database)
+    facts.destination(database, 1, "queue/orders", depth=0)
+    facts.execute(database, "UPDATE surety.destination SET state = 3")
+    assert "1 destination is paused" in viewer.get("/").content.decode()
+
+
 def test_what_keeps_nobody_from_being_served_and_should_not_stay_so_is_said_with_where_to_go(viewer, database):
     facts.lease(database)
     metrics = {"space_low": False, "memory_level": 2, "event_loop_lag_seconds": 3, "foreign": [{"link": "paris", "state": "connecting"}]}

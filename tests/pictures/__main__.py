@@ -6,16 +6,19 @@ A dozen of them, which the documents show, are written to docs/pictures; all of 
 from __future__ import annotations
 
 import contextlib
+import re
 import sys
 import tempfile
 import time
 from pathlib import Path
-from urllib.parse import urlsplit
 
 from playwright.sync_api import Page, sync_playwright
+from playwright.sync_api import TimeoutError as NothingCame
 
-from tests.browser.watched import EXECUTABLE, NARROW, THEMES, WIDE, Console
+from tests.browser.reached import reached
+from tests.browser.watched import ADMINISTRATOR, EXECUTABLE, NARROW, THEMES, WIDE, Console
 from tests.pictures.traffic import Traffic
+from tests.support.browser import Browser
 from tests.support.service import REPOSITORY, Service
 
 SHOWN = REPOSITORY / "docs" / "pictures"
@@ -24,23 +27,26 @@ DOCUMENTED = (
     "dead-light-1280", "transactions-light-1280", "operations-dark-1280", "reports-light-1280", "overview-light-390", "new-queue-light-1280",
 )  # fmt: skip
 """Those of docs/console.md and README.md; one of a page that does not exist is left out."""
+NAMES = {"/": "overview", "/destinations/N": "destination", "/destinations/create": "new-queue"}
+"""By kind of page; of others by their path."""
 TRAFFIC_SECONDS = 180
 """Before the first picture, so that charts have something to show."""
 
 
 def _settled(page: Page) -> None:
-    """Live, and nothing on its way."""
-    with contextlib.suppress(Exception):  # a page without anything live says so, which is fine in a picture
-        page.wait_for_selector("#live-state[data-state=good]", timeout=4000)
+    """Live, or not kept up to date, and nothing on its way."""
     page.wait_for_timeout(1200)
+    with contextlib.suppress(NothingCame):  # a page that says something else is fine in a picture
+        page.wait_for_selector("#live-state:not(:text-is('connecting'))", timeout=4000)
 
 
-def _named(page: Page) -> dict[str, str]:
-    """What to look at, by the name of the picture."""
-    links = page.eval_on_selector_all("#nav a[data-key]", "links => links.map(link => link.href)")
-    found = {urlsplit(link).path.strip("/").replace("/", "-") or "overview": urlsplit(link).path for link in links}
-    page.goto(page.url + "destinations?q=orders.new")
-    return {**found, "destination": page.get_attribute("tbody th a", "href") or "/", "new-queue": "/destinations/create"}
+def _named(service: Service) -> dict[str, str]:
+    """What to look at, by the name of the picture: one of each kind of page that links lead to."""
+    person = Browser(service.http_port)
+    person.log_in(*ADMINISTRATOR)
+    [shown] = re.findall(r'<th scope="row"><a href="(/destinations/[0-9]+)"', person.get("/destinations?q=orders.new").text)
+    found = reached(lambda address: person.get(address).text, ["/", shown, f"{shown}/messages"])
+    return {NAMES.get(kind, kind.strip("/").replace("/", "-")): address for kind, address in found.items()}
 
 
 def main(everything: Path) -> None:
@@ -51,7 +57,7 @@ def main(everything: Path) -> None:
         traffic.look_after()
         browser = playwright.chromium.launch(executable_path=EXECUTABLE, args=["--no-sandbox"])
         console = Console(browser, service)
-        pages = _named(console.page_as().open("/"))
+        pages = _named(service)
         for theme in THEMES:
             for size in (WIDE, NARROW):
                 watched = console.page_as(size=size, color_scheme=theme, reduced_motion="reduce")
