@@ -3,10 +3,13 @@ items 64 and 66)."""
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from broker_core import control
 from tests.acceptance.reading import read_all
+from tests.acceptance.test_command_line import typed
 from tests.support.clients import Connection, ErrorReceived, reconnect
 from tests.support.service import Service, await_true
 
@@ -72,6 +75,29 @@ def test_what_is_prepared_outlives_the_kill_of_its_node(mortal: Service, phase: 
         assert back[:1] == ([] if phase == "commit" else [(b"0", "true")])
         assert f"{xid} prepared" not in recovered(reader)
     assert rows(mortal, xid) == []
+
+
+def test_a_decision_by_hand_that_was_not_answered_yet_outlives_the_kill_of_the_node(mortal: Service) -> None:
+    """The request is committed and the node is killed at once: this one or the next answers it, and the branch is ended once."""
+    xid, taken, sent = "1.6b696c6c.00", "/queue/xa.kill.taken", "/queue/xa.kill.sent"
+    with Connection(mortal.stomp_port) as connection:
+        prepare(connection, xid, taken, sent)
+    with mortal.database() as session, session.cursor() as cursor:
+        (branch,) = session.execute("SELECT branch FROM surety.prepared WHERE xid = %s", (xid,)).fetchone() or (0,)
+        listed = json.loads(typed(mortal, "list", "txnitem", str(branch), "--json").stdout)["items"]
+        assert sorted((each["sends"], "/" + each["address"]) for each in listed) == [(False, taken), *[(True, sent)] * 5]
+        request = control.request(cursor, "commit", arguments={"branch": branch}, requested_by="olga", deadline_ms=control.DEADLINE_MS_MAX)
+        session.commit()
+        kill_node(mortal)
+        await_true(lambda: control.answer(cursor, request) is not None, UP_SECONDS_MAX, "nobody answers")
+        answer = control.answer(cursor, request)
+        assert answer is not None and answer.done, answer
+    assert rows(mortal, xid) == [("guest", 5, 5, 1)]
+    kill_node(mortal)
+    with reconnect(mortal.stomp_port, UP_SECONDS_MAX) as reader:
+        assert [frame.body for frame in read_all(reader, sent)] == [b"reliable", b"assured", LARGE], "each once, and no volatile one after a kill"
+        assert [frame.body for frame in read_all(reader, taken)] == [b"1", b"2"]
+        assert f"{xid} heuristically-committed" in recovered(reader)
 
 
 def test_an_administrator_ends_it_by_hand_and_the_manager_that_comes_back_is_told(service: Service) -> None:
