@@ -21,6 +21,7 @@ from .clock import Clock
 from .host import Host
 from .limits import amqp_limits_of, stomp_limits_of
 from .metrics import Metrics
+from .refused_logins import RefusedLogins
 from .sessions import Sessions
 from .tls import TlsListener
 
@@ -81,6 +82,7 @@ class Node:
         self.clock = clock
         self.accounts = accounts
         self.metrics = metrics
+        self.refused_logins = RefusedLogins()
         self.version = version
         """Of the broker."""
         self.server_name = f"Surety/{version}"

@@ -165,6 +165,7 @@ class SocketPeer(FlowControl[MachineT]):
 
     def _refuse_login(self, login: str, sentence: str) -> None:
         self._node.metrics.refused_logins += 1
+        self._node.refused_logins.note(login, self._remote, sentence, asyncio.get_running_loop().time())
         told = logging.WARNING if sentence == REFUSED else logging.DEBUG  # who is throttled must not fill the log either
         self.LOG.log(told, "Login of %r from %s refused: %s", login[:80], self._remote, sentence)
         self._connection.reject(sentence)

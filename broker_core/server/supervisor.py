@@ -205,6 +205,10 @@ class _Term:
         self._host.stop()
         await running
         await self._operators.retire(self._name)
+        try:
+            await self._operators.note_node(self._name, "node stop", self._lease.epoch)
+        except SpaceExhausted as error:
+            log.warning("The audit cannot say that this node stops: %s", error)
 
     # -- beside the host ----------------------------------------------------------------------------------------------------------------
     async def _watch_lease(self) -> None:
@@ -235,8 +239,11 @@ class _Term:
                 if not forgotten:
                     await self._operators.forget_nodes()
                     await self._operators.forget_destroyed()
+                    await self._operators.note_node(self._name, "node start", self._lease.epoch)
                     forgotten = True
                 await self._operators.write_status(self._name, self._lease.epoch, "active", self._started_at, listeners, metrics, about)
+                if refused := self._node.refused_logins.take(asyncio.get_running_loop().time()):
+                    await self._operators.note_refused_logins([(each.remote, each.login, each.sentence) for each in refused])
             except SpaceExhausted as error:  # operators see the last status grow old
                 self._space.exhausted(str(error))
             await asyncio.sleep(STATUS_SECONDS)

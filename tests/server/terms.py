@@ -38,6 +38,7 @@ class Operators:
         self.about: dict[str, Any] = {}
         self.paused: set[str] = set()
         self.retired: list[str] = []
+        self.audited: list[tuple[str, ...]] = []
         self.listed: dict[int, str] = {}
         self.links: list[dict[str, Any]] = []
         self.rules = [(">", operation, True, "*", False) for operation in OPERATIONS]
@@ -53,6 +54,12 @@ class Operators:
             raise SpaceExhausted("no room, by choice")
         self.statuses.append(metrics)
         self.about = about
+
+    async def note_refused_logins(self, refused: Sequence[tuple[str, str, str]]) -> None:
+        self.audited += refused
+
+    async def note_node(self, _node: str, what: str, _epoch: int) -> None:
+        self.audited.append((what,))
 
     async def paused_listeners(self) -> set[str]:
         return set(self.paused)

@@ -163,6 +163,7 @@ def test_a_drain_answers_what_was_taken_in_and_then_says_why_and_closes(run: Run
         assert idle.wire.gone
         assert [message.body for commit in term.store.commits for message in commit.messages] == [b"in flight", b"open"]
         assert term.operators.retired == ["test"]
+        assert term.operators.audited == [("node start",), ("node stop",)]
         await term.end()
 
     run(story())
