@@ -28,7 +28,7 @@ from .connections import row_of
 from .overview import charts_of
 from .settings_form import WORDS
 
-CONSUMERS_MAX, SUBSCRIPTIONS_MAX = 20, 50
+PRODUCERS_MAX, CONSUMERS_MAX, SUBSCRIPTIONS_MAX = 20, 20, 50
 STATS = (
     ("in", "In /s"), ("out", "Out /s"), ("depth", "Messages held"), ("unsettled", "Unacknowledged"), ("unsettled_oldest", "Oldest unacknowledged"),
     ("oldest", "Oldest message"), ("size", "Size"), ("consumers", "Consumers"), ("redelivered", "Redelivered"), ("expired", "Expired"), ("dead", "Dead"),
@@ -64,7 +64,7 @@ def detail(request: HttpRequest, number: str) -> HttpResponse:
         "died": [(cause.replace("_", " ").lower(), count(number)) for cause, number in zip(control.CAUSES, it.died or (), strict=False) if number],
         "settings": settings_of(it),
         "service": status,
-        **(_consumers(actor, it, is_again(request)) if status.alive else {"consumers": None}),
+        **(_clients(actor, it, is_again(request)) if status.alive else {"producers": None, "consumers": None}),
         **_subscriptions(actor, it, is_again(request), status.alive),
         "may_manage": may_manage,
         "may_discard": may(actor, PURGE, it.address),
@@ -101,15 +101,18 @@ def _said(name: str, value: Any) -> str:
     return count(value) if isinstance(value, int) else str(value)
 
 
-def _consumers(actor: Actor, it: Destination, again: bool) -> dict[str, Any]:
-    """The first of them, and whether there are more; None: only the node knows, and it does not answer."""
+def _clients(actor: Actor, it: Destination, again: bool) -> dict[str, Any]:
+    """The first producers and consumers, and whether there are more; None: only the node knows, and it does not answer."""
     if it.temporary:
-        return {"consumers": []}
-    try:
-        found = connections.consumers(actor, 0, CONSUMERS_MAX, destination=it.address, again=again)
-    except (NodeSilent, Declined):
-        return {"consumers": None}
-    return {"consumers": [row_of(row) for row in found["consumers"]], "more_consumers": found["next"]}
+        return {"producers": [], "consumers": []}
+    told: dict[str, Any] = {}
+    for kind, most, ask in (("producers", PRODUCERS_MAX, connections.producers), ("consumers", CONSUMERS_MAX, connections.consumers)):
+        try:
+            found = ask(actor, 0, most, destination=it.address, again=again)
+        except (NodeSilent, Declined):
+            return {"producers": None, "consumers": None}
+        told |= {kind: [row_of(row) for row in found[kind]], f"more_{kind}": found["next"]}
+    return told
 
 
 def _subscriptions(actor: Actor, it: Destination, again: bool, alive: bool) -> dict[str, Any]:

@@ -115,9 +115,16 @@ def test_who_may_only_look_is_offered_nothing_and_does_nothing(node, viewer):
     assert node.dismissed == []
 
 
-def test_a_destination_shows_the_first_of_its_consumers_and_leads_to_all(node, viewer, monkeypatch):
+def test_a_destination_shows_the_first_of_its_clients_and_leads_to_all(node, viewer, monkeypatch):
     address = f"/destinations/{node.number()}"
-    assert "All of them" not in _page(viewer, address)
+    assert "Nobody produces here" in _page(viewer, address)
+    node.produces(2, "queue/orders", sent=41)
+    shown = _page(viewer, address)
+    assert re.search(r"Producers</h2>.*queue/orders.*>41<.*Consumers</h2>", shown, re.DOTALL)
+    assert "All of them" not in shown
+    node.produces(1, "queue/orders")
+    monkeypatch.setattr(destination, "PRODUCERS_MAX", 1)
+    assert f'href="/producers?destination={node.number()}">All of them' in _page(viewer, address)
     node.does(c.Attach(2, 8, "queue/orders", credit=2, replenish=False))
     monkeypatch.setattr(destination, "CONSUMERS_MAX", 1)
     assert f'href="/consumers?destination={node.number()}">All of them' in _page(viewer, address)
