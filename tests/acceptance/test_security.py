@@ -60,6 +60,22 @@ def sends(service: Service, queue: str) -> bool:
     return not is_refused(service, "SEND", destination=f"/queue/{queue}")
 
 
+def test_a_login_of_a_client_that_is_refused_is_in_the_audit_and_so_is_the_start_of_the_node(service: Service, administrator: Browser) -> None:
+    name = f"mallory.{time.time_ns()}"
+    for _ in range(2):
+        with pytest.raises(ErrorReceived):
+            Connection(service.stomp_port, login=name, passcode="guess")
+
+    def noted() -> list[dict[str, Any]]:
+        return list(administrator.ask("GET", f"audit?what=client%20login&address={name}").json()["items"])
+
+    await_true(noted, TAKES_HOLD_SECONDS_MAX, "the audit knows of no refused login")
+    [entry] = noted()
+    assert (entry["who"], entry["origin"]) == ("a stranger", "127.0.0.1")
+    assert administrator.ask("GET", "audit?what=node%20start").json()["items"]
+
+
+
 def consumes(service: Service, queue: str, **more: str) -> bool:
     return not is_refused(service, "SUBSCRIBE", destination=f"/queue/{queue}", id="0", **more)
 
