@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from .accounting import let_go
 from .cursor import Cursor
 from .destination import Destination, Lane
-from .message import BEYOND, VOLATILE, Message, Reliability
+from .message import BEYOND, Message, Reliability
 from .placing import drop, has_room
 from .shard import Shard
 from .subscription import Subscription
@@ -60,17 +60,15 @@ class FanOut:
         self.turned_away: dict[Subscription, None] = {}
         """Who wanted to read what these are, and had been passed or came too late: they may when these have gone out."""
         self.octets = 0
-        """Of stored messages; volatile ones are counted in their lane."""
+        """Of these. A volatile one counts in its lane, too, if that keeps it."""
         self.cut = False
-        """There was no room in memory: what came then is on disk only."""
+        """There was no room in memory: what came then is on disk only, or in its lane."""
 
     def add(self, shard: Shard, lane: Lane, groups: list[Group], message: Message) -> None:
-        if lane.index < VOLATILE:
-            self.cut = self.cut or shard.memory + message.weight > shard.limits.memory_octets
-            if not self.cut:
-                self.octets += message.weight
-                shard.memory += message.weight
+        self.cut = self.cut or shard.memory + message.weight > shard.limits.memory_octets
         if not self.cut:
+            self.octets += message.weight
+            shard.memory += message.weight
             self._entries.append((lane, groups, message))
 
     def proceed(self, shard: Shard, steps: int) -> int:
@@ -116,9 +114,8 @@ class FanOut:
                 shard.mark(subscription)
 
     def _let_go(self, shard: Shard, lane: Lane, message: Message) -> None:
-        if lane.index < VOLATILE:
-            self.octets -= message.weight
-            shard.memory -= message.weight
+        self.octets -= message.weight
+        shard.memory -= message.weight
         if message.holders > 1 or message.position < shard.batch.firsts.get(lane, BEYOND):  # else nobody took it, and its row is still to be written
             let_go(message)
 

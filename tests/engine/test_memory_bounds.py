@@ -146,6 +146,27 @@ def test_from_the_middle_of_what_waits_only_what_expired_goes_with_its_own_body(
     assert bench.attach() == [f"m{number}" for number in range(100) if number % 3 != 1]
 
 
+# -- topics with many consumers -------------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize("level", [EXPRESS, ASSURED], ids=["not persistent", "persistent"])
+def test_what_is_still_to_be_handed_to_many_consumers_is_within_bounds_and_comes_all_the_same(level: Reliability) -> None:
+    bench = Bench(memory_octets=ROOM, page_octets=PAGE, fan_out=5, slow=True)
+    for link in range(1, 9):
+        bench.apply(c.Attach(1, link, TOPIC, credit=10_000))
+    bench.flush()
+    bench.apply(c.Open(2, "guest"), c.Attach(2, 99, TOPIC, name="behind", durable=True, shared=True, of_any_client=True, credit=0), c.Detach(2, 99))
+    for number in range(100):
+        bench.apply(c.Send(1, number, TOPIC, Message(Header(b"", reliability=level), bytes(BODY), BODY)))
+    fan_out = bench.destination(TOPIC).fan_out
+    assert fan_out is not None
+    assert octets_of([message for _, _, message in fan_out._entries]) <= bench.engine.shard.memory <= ROOM
+    bench.slow = False
+    for _ in range(60):
+        bench.flush()
+        for link in range(1, 9):
+            bench.settle(*bench.engine.shard.links[link].unsettled, link=link)
+    assert all(bench.engine.shard.links[link].tag == 100 for link in range(1, 9))
+
+
 # -- back-off -------------------------------------------------------------------------------------------------------------------------
 def failing(delay_ms: int = 60_000, **limits: int) -> Bench:
     return Bench(memory_octets=ROOM, page_octets=PAGE, settings=Settings(redelivery_delay_ms=delay_ms, redelivery_delay_max_ms=delay_ms), **limits)
