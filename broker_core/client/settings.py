@@ -72,7 +72,7 @@ class Batch:
     percent: float = 0.0
     """Of the consumer's prefetch, counted for each consumer."""
     timeout: float = 0.0
-    """Since the first message that is not acknowledged; 0: none."""
+    """Since the first message that is not acknowledged; 0: 7 s, so that none waits for a batch that never fills."""
 
 
 @dataclass(frozen=True, slots=True)

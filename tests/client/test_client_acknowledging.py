@@ -178,16 +178,27 @@ def test_65_percent_are_reached_and_not_rounded_down(prefetch: int, messages: in
     assert acks_by_message(broker, AUTO, QUEUE, messages) == [(messages, [f"ACK 2.{messages}"])]
 
 
-def test_fifty_percent_on_a_topic_are_counted_for_each_consumer_and_without_a_timeout() -> None:
+def test_fifty_percent_on_a_topic_are_counted_for_each_consumer() -> None:
     broker = Broker(**ACTIVEMQ)
     session = broker.session(DUPS_OK)
     first, second = broker.consumer(session, Topic("a")), broker.consumer(session, Topic("b"))
     broker.consume(first, 49)
     broker.consume(second, 49)
-    broker.passes(600_000)
     assert broker.heard() == []
     broker.consume(second)
     assert broker.heard() == ["ACK 3.50"]
+
+
+@pytest.mark.parametrize("mode", [DUPS_OK, TRANSACTED], ids=lambda mode: mode.name)
+def test_a_batch_without_a_timeout_of_its_own_does_not_wait_for_ever_as_the_broker_may_deliver_less_by_now(mode: AcknowledgeMode) -> None:
+    broker = Broker(**ACTIVEMQ)
+    consumer = broker.consumer(broker.session(mode), Topic("a"))
+    broker.consume(consumer, 5)
+    broker.heard()
+    broker.passes(6_999)
+    assert broker.heard() == []
+    broker.passes(1)
+    assert broker.heard() == (["ACK 2.5"] if mode is DUPS_OK else ["BEGIN 1t1", "ACK 2.5 in 1t1"])
 
 
 def test_a_batch_that_the_prefetch_cannot_hold_is_as_large_as_the_prefetch() -> None:

@@ -6,10 +6,10 @@
 | DUPS_OK         | the policy's     | the policy's     | 65% or 300 ms         | the policy's          |
 | CLIENT          | cumulative, when asked, whatever else is set                                        |
 | INDIVIDUAL      | that message, when asked                                                            |
-| SESSION_TRANSACTED | cumulative, within the transaction, at the flow threshold and by commit          |
+| SESSION_TRANSACTED | cumulative, within the transaction, at the flow threshold or 7 s and by commit   |
 | NO_ACKNOWLEDGE  | never: the broker does it                                                           |
 
-DUPS_OK's policy is ten messages of the session or 7 s (profiles sun and websphere); each on queues and 50% on topics (profile activemq).
+DUPS_OK's policy is ten messages of the session or 7 s (profiles sun and websphere); each on queues and 50% on topics (profile activemq), or 7 s.
 """
 
 from __future__ import annotations
@@ -25,6 +25,9 @@ from broker_core.stomp.limits import Limits
 PREFETCH_MAX = Limits().prefetch_max
 OUTSTANDING_OCTETS_MAX = Limits().outstanding_octets_max
 """What a broker lets be outstanding on one consumer (R16), unless it says otherwise."""
+LEFT_MS = 7_000
+"""A batch that has no timeout of its own: an operator may lower what is delivered ahead, nothing tells those who are connected, and they would wait for ever
+to have enough."""
 
 
 class When(Enum):
@@ -48,7 +51,7 @@ class Acknowledging:
     of_session: bool = False
     """They are counted over all consumers of the session."""
     timeout_ms: int = 0
-    """BATCH: at the latest so long after the first; 0: as long as it takes."""
+    """BATCH: at the latest so long after the first."""
     threshold: int = NO_THRESHOLD
     """Percent of the prefetch, header `consumer-flow-threshold` of SUBSCRIBE: a consumer that had all of it gets more when no more than so much is not
     acknowledged. Never so little that it would wait for more with a batch that waits for it."""
@@ -77,7 +80,7 @@ def _plan(mode: AcknowledgeMode, on_topic: bool, prefetch: int, settings: Settin
     if mode is AcknowledgeMode.INDIVIDUAL:
         return Acknowledging(When.ASKED, "client-individual", waits)
     if mode is AcknowledgeMode.SESSION_TRANSACTED:
-        return Acknowledging(When.BATCH, "client", messages=share(prefetch, settings.consumer_flow_threshold))
+        return Acknowledging(When.BATCH, "client", messages=share(prefetch, settings.consumer_flow_threshold), timeout_ms=LEFT_MS)
     waits = waits if mode is AcknowledgeMode.AUTO else settings.ack_on_acknowledge is True
     if settings.optimize_acknowledge and (mode is AcknowledgeMode.AUTO or not on_topic):
         batch: Batch | None = Batch(percent=OPTIMIZED_PERCENT, timeout=settings.optimize_acknowledge_timeout)
@@ -89,7 +92,7 @@ def _plan(mode: AcknowledgeMode, on_topic: bool, prefetch: int, settings: Settin
     if batch is None:
         return Acknowledging(When.EACH, "client-individual", waits)
     messages = min(batch.messages, prefetch) if batch.messages else share(prefetch, batch.percent)
-    return Acknowledging(When.BATCH, "client", waits, messages, bool(batch.messages), round(batch.timeout * 1000))
+    return Acknowledging(When.BATCH, "client", waits, messages, bool(batch.messages), round(batch.timeout * 1000) or LEFT_MS)
 
 
 def share(prefetch: int, percent: float) -> int:
