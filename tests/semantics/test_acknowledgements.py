@@ -77,7 +77,7 @@ def test_where_the_application_acknowledges_nothing_leaves_before_it_does(
 
 
 @pytest.mark.parametrize(("mode", "destination", "optimized", "when"), TABLE)
-def test_of_each_cell_the_time_is_300_ms_or_that_which_no_batch_exceeds(mode: AcknowledgeMode, destination: Queue | Topic, optimized: bool, when: list[int]) -> None:
+def test_of_each_cell_the_time_is_300_ms_or_7_s(mode: AcknowledgeMode, destination: Queue | Topic, optimized: bool, when: list[int]) -> None:
     broker = BrokerByHand(optimize_acknowledge=optimized, **ACTIVEMQ)
     broker.consume(broker.consumer(broker.session(mode), destination), when[0] - 1 or 1)
     at_once = broker.heard()
