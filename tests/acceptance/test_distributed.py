@@ -98,6 +98,7 @@ def test_a_decision_by_hand_that_was_not_answered_yet_outlives_the_kill_of_the_n
         assert [frame.body for frame in read_all(reader, sent)] == [b"reliable", b"assured", LARGE], "each once, and no volatile one after a kill"
         assert [frame.body for frame in read_all(reader, taken)] == [b"1", b"2"]
         assert f"{xid} heuristically-committed" in recovered(reader)
+        reader.confirmed("SEND", {"destination": "/queue/mq.sys.xa", "operation": "forget", "xid": xid})
 
 
 def test_an_administrator_ends_it_by_hand_and_the_manager_that_comes_back_is_told(service: Service) -> None:

@@ -226,7 +226,7 @@ async def test_with_asyncio_what_is_prepared_is_committed_after_the_kill_of_the_
             await asyncio.to_thread(mortal.kill, "node")
             with contextlib.suppress(JMSException):  # by the connection that is being lost
                 await session.tpc_recover()
-            assert [str(xid) for xid in await session.tpc_recover()] == [str(session.branch)]
+            assert str(session.branch) in [str(xid) for xid in await session.tpc_recover()]
             await (session.tpc_commit() if name == "committed" else session.tpc_rollback())
         async with connection.create_session() as reading, reading.create_consumer(queue) as consumer:
             await reading.create_producer(queue).send("the end")

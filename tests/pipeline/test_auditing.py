@@ -131,6 +131,7 @@ def test_what_is_new_is_proven_once_and_all_of_it_again_when_asked_for(spark: Sp
     _are_rolled_up(orders)
 
 
+@pytest.mark.slow
 def test_many_violations_of_one_kind_hide_none_of_another_and_all_are_counted(
     spark: SparkSession, orders: LedgerDatabase, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -146,6 +147,7 @@ def test_many_violations_of_one_kind_hide_none_of_another_and_all_are_counted(
     assert kinds == ({"lost": {"ranges": 1, "messages": 1}, "doubled": {"ranges": 2, "messages": 2}},)
 
 
+@pytest.mark.slow
 def test_what_was_discarded_is_told_request_by_request_with_who_asked(
     spark: SparkSession, orders: LedgerDatabase, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
