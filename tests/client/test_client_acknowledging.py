@@ -189,16 +189,34 @@ def test_fifty_percent_on_a_topic_are_counted_for_each_consumer() -> None:
     assert broker.heard() == ["ACK 3.50"]
 
 
-@pytest.mark.parametrize("mode", [DUPS_OK, TRANSACTED], ids=lambda mode: mode.name)
-def test_a_batch_without_a_timeout_of_its_own_does_not_wait_for_ever_as_the_broker_may_deliver_less_by_now(mode: AcknowledgeMode) -> None:
+def test_a_batch_without_a_timeout_of_its_own_does_not_wait_for_ever_as_the_broker_may_deliver_less_by_now() -> None:
     broker = Broker(**ACTIVEMQ)
-    consumer = broker.consumer(broker.session(mode), Topic("a"))
-    broker.consume(consumer, 5)
-    broker.heard()
+    broker.consume(broker.consumer(broker.session(DUPS_OK), Topic("a")), 5)
     broker.passes(6_999)
     assert broker.heard() == []
     broker.passes(1)
-    assert broker.heard() == (["ACK 2.5"] if mode is DUPS_OK else ["BEGIN 1t1", "ACK 2.5 in 1t1"])
+    assert broker.heard() == ["ACK 2.5"]
+
+
+def test_a_transaction_does_not_begin_because_time_passes() -> None:
+    broker = Broker(**ACTIVEMQ)
+    session = broker.session(TRANSACTED)
+    broker.consume(broker.consumer(session), 5)
+    broker.passes(600_000)
+    assert broker.heard() == []
+
+
+def test_of_two_batches_with_different_timeouts_the_one_that_is_due_first_says_when() -> None:
+    broker = Broker(**ACTIVEMQ, optimize_acknowledge=True)
+    session = broker.session(DUPS_OK)
+    slow, quick = broker.consumer(session, TOPIC), broker.consumer(session, QUEUE)
+    broker.consume(slow)
+    broker.passes(1_000)
+    broker.consume(quick)
+    broker.passes(299)
+    assert broker.heard() == []
+    broker.passes(1)
+    assert broker.heard() == ["ACK 2.1", "ACK 3.1"]
 
 
 def test_a_batch_that_the_prefetch_cannot_hold_is_as_large_as_the_prefetch() -> None:

@@ -102,6 +102,38 @@ def test_who_holds_as_much_as_the_destination_allows_is_told_so() -> None:
         consumer.receive(broker.now, 0)
 
 
+@pytest.mark.parametrize("mode", [CLIENT, INDIVIDUAL])
+def test_who_gets_more_than_the_destination_allowed_knows_that_it_allows_more_by_now(mode: AcknowledgeMode) -> None:
+    broker = Broker(consumer_flow_limit=5)
+    consumer = joins(broker, mode, Queue("a"), "2")
+    broker.consume(consumer, 3)
+    assert consumer.receive(broker.now, 0) is None
+    broker.consume(consumer, 2)
+    with pytest.raises(ResourceAllocationException, match="holds 5 messages"):
+        consumer.receive(broker.now, 0)
+
+
+def test_what_waits_for_the_application_counts_among_what_came() -> None:
+    broker = Broker(consumer_flow_limit=5)
+    consumer = joins(broker, CLIENT, Queue("a"), "2")
+    broker.delivers(consumer, 3)
+    message, _ = broker.receive(consumer)
+    consumer.session.acknowledge(message.delivery)
+    for _ in range(2):
+        broker.receive(consumer)
+    assert consumer.receive(broker.now, 0) is None
+
+
+def test_who_gets_no_more_than_the_destination_allows_stays_bound_however_often_it_acknowledges() -> None:
+    broker = Broker(consumer_flow_limit=5)
+    consumer = joins(broker, CLIENT, Queue("a"), "2")
+    for _ in range(3):
+        message = broker.consume(consumer, 2)[1]
+        with pytest.raises(ResourceAllocationException, match="holds 2 messages"):
+            consumer.receive(broker.now, 0)
+        consumer.session.acknowledge(message.delivery)
+
+
 # -- and octets ---------------------------------------------------------------------------------------------------------------------------
 def bounded(mode: AcknowledgeMode, octets: int, **settings: Any) -> tuple[Broker, ConsumerMachine]:
     """A consumer on a topic to which the broker sends no more while so many octets are not acknowledged."""

@@ -6,7 +6,7 @@
 | DUPS_OK         | the policy's     | the policy's     | 65% or 300 ms         | the policy's          |
 | CLIENT          | cumulative, when asked, whatever else is set                                        |
 | INDIVIDUAL      | that message, when asked                                                            |
-| SESSION_TRANSACTED | cumulative, within the transaction, at the flow threshold or 7 s and by commit   |
+| SESSION_TRANSACTED | cumulative, within the transaction, at the flow threshold and by commit          |
 | NO_ACKNOWLEDGE  | never: the broker does it                                                           |
 
 DUPS_OK's policy is ten messages of the session or 7 s (profiles sun and websphere); each on queues and 50% on topics (profile activemq), or 7 s.
@@ -27,7 +27,7 @@ OUTSTANDING_OCTETS_MAX = Limits().outstanding_octets_max
 """What a broker lets be outstanding on one consumer (R16), unless it says otherwise."""
 LEFT_MS = 7_000
 """A batch that has no timeout of its own: an operator may lower what is delivered ahead, nothing tells those who are connected, and they would wait for ever
-to have enough."""
+to have enough. Not in a transaction: its first acknowledgement begins it, and with it the time that the broker gives it."""
 
 
 class When(Enum):
@@ -80,7 +80,7 @@ def _plan(mode: AcknowledgeMode, on_topic: bool, prefetch: int, settings: Settin
     if mode is AcknowledgeMode.INDIVIDUAL:
         return Acknowledging(When.ASKED, "client-individual", waits)
     if mode is AcknowledgeMode.SESSION_TRANSACTED:
-        return Acknowledging(When.BATCH, "client", messages=share(prefetch, settings.consumer_flow_threshold), timeout_ms=LEFT_MS)
+        return Acknowledging(When.BATCH, "client", messages=share(prefetch, settings.consumer_flow_threshold))
     waits = waits if mode is AcknowledgeMode.AUTO else settings.ack_on_acknowledge is True
     if settings.optimize_acknowledge and (mode is AcknowledgeMode.AUTO or not on_topic):
         batch: Batch | None = Batch(percent=OPTIMIZED_PERCENT, timeout=settings.optimize_acknowledge_timeout)

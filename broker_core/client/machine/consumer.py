@@ -154,6 +154,8 @@ class ConsumerMachine:
         section, body = delivery.section, delivery.body
         if self.acknowledging.when is When.ASKED:
             delivery.octets = delivery.as_counted()
+            if self.unacked + len(buffer) >= self.prefetch:  # with this one it has more than it may, so an operator has raised that, who knows how far
+                self.prefetch = self._asked
         delivery.section = delivery.body = b""  # the message has them
         acknowledger = None if self.what.browses else session.acknowledger
         message = kind_of(section, body).received(section, body, delivery, acknowledger)
@@ -204,13 +206,13 @@ class ConsumerMachine:
 
     def _check_can_come(self) -> None:
         """Nobody should wait for what the broker will not send."""
-        holds = f"the consumer of {self.what.destination} holds {self.unacked} messages that are not acknowledged,"
         if self.unacked >= self.prefetch:
-            raise ResourceAllocationException(f"{holds} as many as its flow limit lets it have: acknowledge some, or raise consumer_flow_limit")
-        if self.octets >= self.octets_max - self.octets_max // NEARLY:
-            raise ResourceAllocationException(
-                f"{holds} with {self.octets} octets, and the broker sends no more beyond {self.octets_max}: acknowledge some"
-            )
+            why = "as many as its flow limit lets it have: acknowledge some, or raise consumer_flow_limit"
+        elif self.octets >= self.octets_max - self.octets_max // NEARLY:
+            why = f"with {self.octets} octets, and the broker sends no more beyond {self.octets_max}: acknowledge some"
+        else:
+            return
+        raise ResourceAllocationException(f"the consumer of {self.what.destination} holds {self.unacked} messages that are not acknowledged, {why}")
 
     def forget_buffer(self) -> None:
         """Nobody will get what waits here."""

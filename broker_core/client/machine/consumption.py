@@ -57,8 +57,9 @@ class Consumption:
             enough = self._consumed if plan.of_session else consumer.consumed
             if enough >= plan.messages or consumer.octets >= consumer.octets_max // 2 or consumer.is_closed:
                 return self.acknowledge_batches() if plan.of_session else self.acknowledge_batch(consumer)
-            if plan.timeout_ms and not self._ack_at:
-                self._ack_at = now + plan.timeout_ms
+            if plan.timeout_ms:
+                due = now + plan.timeout_ms
+                self._ack_at = min(self._ack_at or due, due)
                 self._connection.ack_at = min(self._connection.ack_at, self._ack_at)
         return None
 
