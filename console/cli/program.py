@@ -20,7 +20,7 @@ from .commands import COMMANDS, Command, find
 from .described import BODY, COUNTED, JSON, ROOT, Described, describe
 from .exits import Ended
 from .following import POLL_SECONDS, Following
-from .portions import LINES, portions
+from .portions import LINES, portions, unfinished
 from .showing import Documents, Table, plain, show, warnings_of
 from .transports import Answer, InProcess, Remote, Transport, document_of
 
@@ -285,20 +285,19 @@ class _Run:
 
     def _import(self) -> int:
         """By as many calls as it takes; each sends all of its lines, or none. Raises Ended."""
-        sent, key = 0, self._typed.headers.get(KEY)
+        sent, line, key = 0, 1, self._typed.headers.get(KEY)
         try:
-            for part, (first, lines) in enumerate(portions(self._given.file, self._terminal.stdin)):
+            for part, lines in enumerate(portions(self._given.file, self._terminal.stdin)):
                 if part and key is not None:
                     self._typed.headers[KEY] = f"{key}.{part}"
-                try:
-                    sent += self._outcome(self._call(self._typed.query, lines))["sent"]
-                except Ended as ended:
-                    if not part:
-                        raise
-                    said = f"{sent:,} messages were sent, those before line {first}; from there on it counts lines anew. {ended.sentence}"
-                    raise Ended(exits.UNFINISHED, said, ended.problem) from ended
-        except ValueError as error:
-            raise Ended(exits.USAGE, f"--file: {error}.") from error
+                sent += self._outcome(self._call(self._typed.query, lines))["sent"]
+                line += lines.count(b"\n")
+        except (Ended, ValueError, KeyboardInterrupt) as stopped:
+            if line > 1:
+                raise unfinished(stopped, sent, line) from stopped
+            if not isinstance(stopped, ValueError):
+                raise
+            raise Ended(exits.USAGE, f"--file: {stopped}.") from stopped
         return self._tell({"sent": sent})
 
     def _octets(self, answer: Answer) -> int:

@@ -1,5 +1,6 @@
 """`manage.py mq` on this installation: its commands do what the API does, in this process."""
 
+import io
 import json
 import os
 import pwd
@@ -17,6 +18,7 @@ from console.cli import commands, described, exits, portions
 from console.cli.completion import script
 from console.cli.described import form
 from console.cli.options import parser_of, split
+from console.cli.program import Terminal, main
 from console.services import browsing
 from console.services.looking import NodeSilent
 from tests.console import facts
@@ -391,7 +393,43 @@ def test_a_portion_has_no_more_octets_than_a_call_takes(octets, sizes, monkeypat
     monkeypatch.setattr(portions, "LINES_OCTETS_MAX", octets)
     (tmp_path / "lines").write_bytes(b"abc\n" * 3)
     found = list(portions.portions(str(tmp_path / "lines"), sys.stdin))
-    assert [len(lines) for _, lines in found][: len(sizes)] == sizes
+    assert [len(lines) for lines in found][: len(sizes)] == sizes
+
+
+class _Ending(io.StringIO):
+    """Standard input that gives its lines, and then this."""
+
+    def __init__(self, lines, ending):
+        super().__init__(lines)
+        self._ending = ending
+
+    def readline(self, size=-1):
+        line = super().readline(size)
+        if not line:
+            raise self._ending
+        return line
+
+
+@pytest.mark.parametrize(
+    ("ending", "code", "why"),
+    [(KeyboardInterrupt(), exits.STOPPED, "Stopped: "), (OSError(5, "Input/output error"), exits.UNFINISHED, "- cannot be read (Input/output error)")],
+    ids=["Ctrl-C", "unreadable"],
+)
+def test_an_import_that_stops_half_way_says_what_was_sent(messages, monkeypatch, ending, code, why):
+    monkeypatch.setattr(portions, "LINES_MAX", 2)
+    lines = "".join(json.dumps({"text": f"line {number}"}) + "\n" for number in range(3))
+    terminal = Terminal(_Ending(lines, ending), io.StringIO(), io.StringIO())
+    assert main(["import", "msg", "queue/orders"], terminal) == code
+    assert "2 messages were sent, those before line 3" in terminal.stderr.getvalue()
+    assert why in terminal.stderr.getvalue()
+    assert facts.rows(messages.dsn, "SELECT sum((result ->> 'sent')::int) FROM surety.audit WHERE what = 'import'") == [(2,)]
+
+
+def test_an_import_that_is_refused_half_way_says_to_programs_what_was_sent(messages, monkeypatch):
+    monkeypatch.setattr(portions, "LINES_MAX", 2)
+    ran = mq("import", "msg", "queue/orders", "--json", typed='{"text": "a"}\n{"text": "b"}\nno json\n')
+    assert (ran.code, json.loads(ran.said)["code"]) == (exits.UNFINISHED, "invalid")
+    assert json.loads(ran.said)["detail"].startswith("2 messages were sent, those before line 3;")
 
 
 def test_what_clients_wrote_does_not_reach_the_terminal_as_it_is(messages):
