@@ -20,6 +20,9 @@ export function live() {
     shown.textContent = words;
   }
 
+  // Not reloaded: if this page answered a POST, that would be sent again.
+  function show_anew() { location.replace(location.pathname + location.search); }
+
   function elements() { return document.querySelectorAll("[data-live], [data-live-state], [data-live-value], [data-shape]"); }
 
   function keys(element) { return [element.dataset.live, element.dataset.liveState, element.dataset.liveValue, element.dataset.shape].filter(Boolean); }
@@ -48,7 +51,7 @@ export function live() {
     own.addEventListener("close", (event) => {
       if (socket !== own) return;
       socket = null;
-      if (event.code === LOGGED_OUT) { location.reload(); return; }
+      if (event.code === LOGGED_OUT) { show_anew(); return; }
       setTimeout(connect, AGAIN_MS[Math.min(tries++, AGAIN_MS.length - 1)]);
     });
   }
@@ -150,8 +153,8 @@ export function live() {
   // What is told says nothing of a part that could not be fetched: it is old until it was. Where the part says that something cannot be shown, it is true.
   function fell_behind(event) {
     const part = event.target;
-    const holds = part.id === UNSHOWN && event.type === "htmx:responseError";
-    if (part.dataset.refresh !== undefined && !holds) failed.add(part.id);
+    if (part.id === UNSHOWN && event.type === "htmx:responseError") failed.delete(part.id);
+    else if (part.dataset.refresh !== undefined) failed.add(part.id);
   }
 
   // An answer without the part is another page (what was not to be had is, somebody has logged out): that one is shown, and not this one with a hole.
@@ -159,7 +162,7 @@ export function live() {
     const part = event.target, { shouldSwap, serverResponse } = event.detail;
     if (part.dataset.refresh === undefined || !shouldSwap || serverResponse.includes(`id="${part.id}"`)) return;
     event.detail.shouldSwap = false;
-    location.reload();
+    show_anew();
   }
 
   for (const name of ["htmx:sendError", "htmx:responseError", "htmx:timeout"]) document.body.addEventListener(name, fell_behind);
