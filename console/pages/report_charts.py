@@ -43,8 +43,15 @@ Chart = tuple[str, str, Sequence[datetime], list[Series]]
 """What, its unit, when, and the lines."""
 
 
+BY_HOUR = Shown("24 hours", "hour", timedelta(hours=1), timedelta(hours=24))
+"""What SPANS has by the minute, for who sees a part of the broker: the sums of that are not ready, and by the minute there are sixty times as many."""
+
+
 def charts(within: Sight, shown: Shown, destination: int | None) -> dict[str, Any]:
+    """Raises TooSlow."""
     now = timezone.now()
+    if destination is None and not within.all and shown.grain == "minute":
+        shown = BY_HOUR
     over = over_time.span(shown.grain, shown.step, shown.length, now)
     known = over_time.covered(over.since, now)
     own = over_time.sums(over, destination=destination, within=within)

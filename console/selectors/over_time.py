@@ -10,8 +10,10 @@ from typing import Any
 
 from console.permissions import EVERYTHING, Sight
 
-from .rows import rows
+from .rows import rows, rows_within
 
+SECONDS = 3.0
+"""For one look at the sums: they are as many as there are destinations, subscriptions and consumers."""
 WAITING = ("stored", "held")
 """Fates of messages that wait: see pipeline.transforms.audit."""
 _SUMS = """
@@ -61,13 +63,13 @@ class Covered:
 
 def sums(over: Span, *, destination: int | None = None, subscriptions: bool = False, links: bool = False, within: Sight = EVERYTHING) -> Sums:
     """By step and name, see pipeline.transforms.rollups: of one destination, or of all that may be seen. `subscriptions`: of theirs, else what is the
-    destinations' own; `links`: what consumers were offered instead, by hour."""
+    destinations' own; `links`: what consumers were offered instead, by hour. Raises TooSlow."""
     seen, parameters = within.condition("d.address")
     every = "r.destination = 0" if within.all else f"r.destination > 0 AND {seen}"
     of = "r.destination = %(destination)s" if destination is not None else every
     told = {"grain": over.grain, "step": over.step, "since": over.since, "until": over.until, "subscriptions": subscriptions, "links": links}
     found: Sums = {}
-    for row in rows(_SUMS.format(of=of), {**told, "destination": destination, **parameters}):
+    for row in rows_within(SECONDS, _SUMS.format(of=of), {**told, "destination": destination, **parameters}):
         found.setdefault(row["start"], {})[row["name"]] = row["number"]
     return found
 

@@ -11,6 +11,7 @@ from django.db import OperationalError, ProgrammingError, connection
 
 from broker_core import control
 from broker_core.viewing.rows import SETTINGS, Row, TableGone, TooSlow
+from console.selectors.rows import QUERY_CANCELED
 
 POLL_SECONDS, POLLS_SOON = 0.004, 25
 DEADLINE_MS = 5_000
@@ -18,7 +19,7 @@ LATER_POLL_SECONDS = 0.02
 SHARED_SECONDS = 1.0
 SHARED_MAX = 256
 __all__ = ["Declined", "NodeSilent", "TableGone", "TooSlow", "look", "read", "shared"]
-UNDEFINED_TABLE, QUERY_CANCELED = "42P01", "57014"
+UNDEFINED_TABLE = "42P01"
 
 
 class NodeSilent(Exception):

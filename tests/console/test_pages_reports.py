@@ -4,9 +4,12 @@ import re
 from html import unescape
 
 import pytest
+from django.test import Client
 
+from console.selectors import over_time
+from console.selectors.rows import rows
 from tests.console import facts
-from tests.console.api import call, person
+from tests.console.api import call, granted, person
 
 
 def _page(client, path, status=200):
@@ -88,6 +91,29 @@ def test_charts_show_what_waits_how_long_what_died_of_what_and_who_was_served(fo
         assert text in shown, text
     assert "given up" not in shown, "nothing died of it"
     assert "link 7" not in _page(operator, "reports?span=week"), "consumers are those of one destination"
+
+
+def test_who_sees_a_part_of_the_broker_is_shown_its_day_by_the_hour(found, operator):
+    facts.execute(
+        found,
+        """INSERT INTO surety.pipeline_rollup SELECT 0, 'minute', date_trunc('hour', now()) - make_interval(mins => mins), destination, 0, counts
+             FROM generate_series(120, 180, 10) AS mins, (VALUES (1, '{"accepted": 7}'::jsonb), (0, '{"accepted": 9}')) AS told (destination, counts)""",
+    )
+    assert "accepted 9" in _page(operator, "reports")
+    rita, client = person("rita", role="restricted"), Client()
+    granted(rita, "queue/orders", "metrics")
+    client.force_login(rita)
+    shown = _page(client, "reports")
+    assert "accepted 40" in shown
+    assert "accepted 7" not in shown
+    assert "accepted 7" in _page(client, "reports?destination=1"), "of one destination they are few"
+
+
+def test_sums_that_take_too_long_are_not_to_be_had_now(found, operator, monkeypatch):
+    monkeypatch.setattr(over_time, "SECONDS", 0.05)
+    monkeypatch.setattr(over_time, "_SUMS", "SELECT now() AS start, '' AS name, 1 AS number, pg_sleep(30)")
+    assert "was too much for one look" in _page(operator, "reports", 503)
+    assert rows("SELECT current_setting('statement_timeout') AS most") == [{"most": "0"}], "others are not held to it"
 
 
 def test_an_audit_shows_all_kinds_what_was_discarded_what_is_missing_and_leads_to_messages(found, operator):
