@@ -56,7 +56,7 @@ def _connection(shard: Shard, peer: Peer, origin: list[Any] | None) -> Answer:
         "connection": peer.number, "account": peer.account, "client_id": peer.client_id, "since": peer.since, "address": origin[0] if origin else None,
         "protocol": origin[1] if origin else None, "producers": origin[2] if origin else None, "consumers": len(peer.links),
         "browsers": len(peer.browsers), "unsettled": sum(map(len, held)), "oldest_since": min(oldest, default=None),
-        "transactions": len(peer.transactions), "temporary_destinations": len(peer.temporaries),
+        "transactions": len(_open(peer)), "temporary_destinations": len(peer.temporaries),
         "blocked_by": [destination.address for destination in islice(peer.blocked, 10)], "forwards": peer.forwards, "stopped": peer.stopped,
     }  # fmt: skip
 
@@ -108,11 +108,15 @@ def list_transactions(shard: Shard, command: Control) -> Answer:
     return {"now": shard.now, "transactions": found, "next": following}
 
 
-def _open_transactions(shard: Shard, peer: Peer) -> list[Answer]:
+def _open(peer: Peer) -> list[tuple[bytes, Transaction]]:
     found: list[tuple[bytes, Transaction]] = list(peer.transactions.items())
     found += [(branch.name, branch) for branch in peer.branches.values() if peer.transactions.get(branch.name) is not branch]  # suspended, or ended
+    return found
+
+
+def _open_transactions(shard: Shard, peer: Peer) -> list[Answer]:
     whose = {"connection": peer.number, "account": peer.account, "client_id": peer.client_id}
-    return [whose | _transaction(shard, name, it) for name, it in found]
+    return [whose | _transaction(shard, name, it) for name, it in _open(peer)]
 
 
 def _transaction(shard: Shard, name: bytes, it: Transaction) -> Answer:

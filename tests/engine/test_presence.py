@@ -111,6 +111,7 @@ def test_open_transactions_of_a_connection_are_told_with_what_is_in_them() -> No
     assert (branch["name"], branch["xid"], branch["state"], branch["sends"], branch["destinations"]) == ("b", "7.61.62", "suspended", 1, [TOPIC])
     assert bench.control("transactions", connection=1)["transactions"] == []
     assert [row["name"] for row in bench.control("transactions")["transactions"]] == ["t 1", "01ff", "b"]
+    assert [row["transactions"] for row in bench.control("connections")["connections"]] == [0, 3]
     assert bench.control("transactions", connection=9)["refusal"] == "NO_SUCH_CONNECTION"
 
 
