@@ -90,14 +90,14 @@ def _sent(request: HttpRequest, it: Destination, source: service.Source | None, 
     if not kept:
         if len(given["body"].encode()) > SHOWN_OCTETS * 8:
             raise ValueError(f"A body typed here has at most {SHOWN_OCTETS * 8:,} octets: import larger ones.")
-        changes |= {"body": given["body"].encode(), "content_type": given["content_type"]}
+        changes |= {"body": given["body"].encode(), "content_type": given["content_type"], "content_encoding": ""}
     if source is None:
         identifier = service.send(actor, address, service.Outgoing(**changes))
     else:
         view = browsing.message(actor, it.address, source.key, source.subscription)
         gone = {name: None for name in view.properties if name not in changes["properties"]}
         if _is_untouched(view.body, given["body"]):
-            changes.pop("body", None)
+            changes = {name: value for name, value in changes.items() if name not in ("body", "content_encoding")}
         identifier = service.send_again(actor, address, source, {**changes, "properties": {**gone, **changes["properties"]}})
     messages.success(request, f"Sent to {address} as {identifier}.")
     if source is not None and request.POST.get("remove"):

@@ -1,5 +1,6 @@
 """Pages on which messages are sent, sent again perhaps edited, and brought in: a real engine over a real store."""
 
+import json
 import re
 from html import unescape
 
@@ -77,6 +78,15 @@ def test_a_body_that_nobody_touched_is_sent_as_it_is(node, operator, body):
     awaited(node, 2)
     assert b"".join(operator.get(f"/api/v1{path(node, '/6-0')}/body").streaming_content) == body
     assert "text/plain" in text_of(operator.get(path(node, "/6-0")))
+
+
+def test_a_body_typed_in_place_of_another_is_not_said_to_be_encoded_as_that_one(node, operator):
+    node.send(b"\x1f\x8b", content__encoding="gzip")
+    for typed in ({"keep_body": "1"}, {"body": "plain"}):
+        operator.post(path(node, "/send?from=4-0"), {**FORM, **typed})
+    awaited(node, 3)
+    lines = b"".join(operator.get(f"/api/v1{path(node)}/export").streaming_content).splitlines()
+    assert [json.loads(line).get("content_encoding") for line in lines] == ["gzip", "gzip", None]
 
 
 def test_the_form_has_what_is_left_of_a_time_to_live_and_what_is_taken_out_of_it_is_gone(node, operator):
