@@ -6,6 +6,7 @@ import pytest
 from django.test import Client, override_settings
 
 from broker_core.engine import commands as c
+from broker_core.engine import presence
 from console.pages import destination
 from tests.console import api as people
 from tests.console.store_node import StoreNode
@@ -84,12 +85,28 @@ def test_who_produces_is_shown_with_what_is_known_of_it(node, viewer):
     assert "Nobody produces here" in _page(viewer, "/producers?connection=9")
 
 
+def test_nobody_is_said_to_produce_only_when_all_were_looked_at(node, viewer, monkeypatch):
+    monkeypatch.setattr(presence, "LOOKED_AT_MAX", 0)
+    node.produces(1, "topic/prices")
+    node.produces(2, "topic/prices")
+    for path in (f"/producers?destination={node.number()}", f"/destinations/{node.number()}"):
+        shown = _page(viewer, path)
+        assert "Nobody produces here" not in shown
+        assert "and there are more" in shown
+    assert f'<a href="/producers?destination={node.number()}">All of them</a>' in shown
+
+
 def test_what_a_connection_has_open_is_listed_with_what_is_in_it(node, viewer):
     assert "Open transactions</h2>" not in _page(viewer, "/connections/2")
     node.does(c.Begin(2, b"t-1"), c.Transacted(2, b"t-1", c.Settle(2, 7, [1])))
     shown = _page(viewer, "/connections/2")
     row = shown[shown.index("Open transactions</h2>") :]
     assert re.search(r'mono">t-1</th>.*active.*"Acknowledges">1<.*"Of">queue/orders<', row, re.DOTALL)
+
+
+def test_a_suspended_branch_is_on_the_page_of_its_connection(node, viewer):
+    node.does(c.BeginBranch(2, b"b", "7.61.62"), c.EndBranch(2, "7.61.62", c.Verb.SUSPEND))
+    assert re.search(r'mono">7.61.62</th>.*suspended', _page(viewer, "/connections/2"), re.DOTALL)
 
 
 def test_one_message_is_given_back_then_the_rest(node, operator):
