@@ -5,8 +5,8 @@ import re
 XML_CHARACTERS_MAX = 65_536
 _TAG = re.compile(r"<!--.*?-->|<!\[CDATA\[.*?\]\]>|<[^>]*>", re.DOTALL)
 _PAIRS = (("<!--", "-->"), ("<![CDATA[", "]]>"))
-_SUBSET = re.compile(r"<!DOCTYPE[^>]*\[")
-"""Declarations within: such a text stays as it is."""
+_SUBSET = re.compile(r"<!DOCTYPE[^<>\[]*\[")
+"""Declarations within: such a text stays as it is. Looked for as far as the next tag, or a text of many beginnings would be read over and over."""
 DEEPEST = 40
 """Levels that are indented; what is deeper stays at that."""
 
