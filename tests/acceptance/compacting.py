@@ -7,7 +7,7 @@ import threading
 
 import psycopg
 
-from tests.acceptance.operators import ask
+from tests.acceptance.operators import ANSWER_SECONDS_MAX, ask
 from tests.support.service import NotServing, Service
 
 PERCENTS = (30, 90, 100)
@@ -32,7 +32,8 @@ class Compactor(threading.Thread):
     @property
     def compacted(self) -> tuple[int, int]:
         """Segments that were told to be compacted, and the messages moved out of them: at least so many."""
-        return sum(segments for segments, _ in self._compacted.values()), sum(rows for _, rows in self._compacted.values())
+        told = list(self._compacted.values())  # at once: the thread may be noting another
+        return sum(segments for segments, _ in told), sum(rows for _, rows in told)
 
     def run(self) -> None:
         try:
@@ -46,7 +47,10 @@ class Compactor(threading.Thread):
             self.failure = error
 
     def stop(self) -> None:
+        """What it is being answered is noted before this returns."""
         self._stopping.set()
+        if self.is_alive():
+            self.join(ANSWER_SECONDS_MAX + 10)
 
     def _note(self) -> None:
         with self._service.database() as connection:

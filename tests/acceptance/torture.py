@@ -133,9 +133,9 @@ class Torture:
                 raise Failed(f"nothing was confirmed for {RECOVERY_SECONDS_MAX} s: {self.service.get('/health/ready')}")
 
     def _drain(self) -> None:
-        self.compactor.stop()
         for producer in self.producers:
             producer.stop()
+        self.compactor.stop()
         deadline = time.monotonic() + DRAIN_SECONDS_MAX
         while any(producer.is_alive() for producer in self.producers):
             self._sleep(0.1)
@@ -179,6 +179,7 @@ def torture(seed: int, form: Form, *, standby: bool = False, audited: bool = Fal
             if audited:
                 verdict += delivery_audit.audit(service, run.book.confirmed)
         except Failed as error:
+            run.compactor.stop()
             verdict = [f"failed: {error}", *run.book.verdict()]
         segments, rows = run.compactor.compacted
         print(run.book.progress(), f"longest interruption {run.slowest:.1f} s", f"repeated under their names {run.naming.repeated}", end="  ")
