@@ -8,13 +8,13 @@ from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from console.instants import instant
 from console.selectors import destinations
 from console.services import connections as service
 
 from . import shapes
 from .documented import says
 from .fields import Body, Whole
-from .message_shapes import instant
 from .problems import Problem
 from .shapes import Boolean, Instant, Integer, Shape, String
 from .view import View, idempotent, one, page, told

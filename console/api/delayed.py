@@ -8,20 +8,18 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from broker_core.viewing import LEVEL_NAMES
+from console.instants import YEAR_9999_MS, instant, milliseconds
 from console.services import delayed as service
 
 from . import shapes
 from .destinations import OfDestination
 from .documented import says
 from .fields import Body
-from .message_shapes import instant
 from .problems import Problem
 from .shapes import Boolean, Instant, Integer, Shape, String
 from .view import idempotent, page, told
 
 _KEY = re.compile(r"([0-9]{1,18})-([0-9]{1,18})")
-MS_MAX = 253_402_300_799_000
-"""The end of the calendar."""
 
 
 class DelayedMessage(Shape):
@@ -77,5 +75,5 @@ class Reschedule(OfDestination):
     @idempotent
     def post(self, request: Request, number: str, delayed: str) -> Response:
         it = self.found(number)
-        at = min(max(int(self.body(RescheduleBody)["due_at"].timestamp() * 1000), 1), MS_MAX)
+        at = min(max(milliseconds(self.body(RescheduleBody)["due_at"]), 1), YEAR_9999_MS)
         return told(service.change(self.actor, it.number, it.address, int(delayed), service.RESCHEDULE, at))

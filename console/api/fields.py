@@ -1,6 +1,5 @@
 """Strict fields: a value of another JSON type is refused, not converted, so that the document that describes the API is true of it."""
 
-from datetime import datetime
 from typing import Any
 
 from django.core.validators import RegexValidator
@@ -19,11 +18,6 @@ class Body(serializers.Serializer):
 
 ADDRESS = r"^(queue|topic)/[^\x00-\x20\x7f/*>][^\x00-\x1f\x7f*>]*$"
 """As engine/address.py has it, less temporary ones, which clients make."""
-
-
-def milliseconds(at: datetime) -> int:
-    """As the node counts instants, which knows none before 1970."""
-    return max(int(at.timestamp() * 1000), 0)
 
 
 class Text(serializers.CharField):

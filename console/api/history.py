@@ -32,7 +32,8 @@ class HistoryPoint(shapes.Shape):
 
 def _points(found: history.History) -> Response:
     columns = (found.times, found.depth, found.unsettled, found.accepted, found.settled, found.dead)
-    rows = [dict(zip(HistoryPoint().fields, row, strict=True)) for row in zip(*columns, strict=True)]
+    names = list(HistoryPoint().fields)
+    rows = [dict(zip(names, row, strict=True)) for row in zip(*columns, strict=True)]
     return Response(HistoryPoint(rows, many=True).data)
 
 

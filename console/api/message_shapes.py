@@ -1,17 +1,17 @@
 """What the API answers with of messages."""
 
-from datetime import UTC, datetime
 from typing import Any
 
 from rest_framework import serializers
 
 from broker_core.viewing import LEVEL_NAMES, REASONS_KNOWN, STORED, rendering
 from broker_core.viewing.page import STATES, Page, Seen, key_text
+from console.instants import instant
 from console.services.browsing import View
+from console.services.sending import REASON
 
 from .shapes import Boolean, Instant, Integer, Shape, String
 
-YEAR_9999 = 253_402_300_799_000
 
 
 class Delivery(Shape):
@@ -117,13 +117,6 @@ class Imported(Shape):
 
 
 # -- from what services answer ------------------------------------------------------------------------------------------------------------
-def instant(milliseconds: int | None) -> datetime | None:
-    """None for none, and the end of the calendar for what is beyond it."""
-    if milliseconds is None:
-        return None
-    return datetime.fromtimestamp(min(max(milliseconds, 0), YEAR_9999) / 1000, UTC)
-
-
 def listed(seen: Seen, added: dict[str, Any]) -> dict[str, Any]:
     message, header, holder = seen.message, seen.message.header, seen.holder or {}
     reserved = seen.reserved_by
@@ -142,7 +135,7 @@ def listed(seen: Seen, added: dict[str, Any]) -> dict[str, Any]:
 
 
 def _dead(added: dict[str, Any]) -> dict[str, Any] | None:
-    reason = added.get("JMS_SUN_DMQ_UNDELIVERED_REASON")
+    reason = added.get(REASON)
     if reason not in REASONS_KNOWN:
         return None
     return {

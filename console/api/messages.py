@@ -14,6 +14,7 @@ from rest_framework.response import Response
 from broker_core.viewing import REASONS_KNOWN, TEXT_CHARACTERS_MAX, MessageFilter, read_filter
 from broker_core.viewing.page import Key, Seen, key_text
 from broker_core.viewing.rendering import OCTETS, PLAIN, content_of
+from console.instants import milliseconds
 from console.selectors.operations import INSTANTS
 from console.services import browsing, sending
 from console.services.audit import record
@@ -21,7 +22,6 @@ from console.services.audit import record
 from . import message_bodies, message_shapes
 from .destinations import OfDestination
 from .documented import LIMIT, says
-from .fields import milliseconds
 from .message_lines import read_lines
 from .message_shapes import page_of_messages, whole_message
 from .parsing import Lines

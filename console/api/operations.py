@@ -10,6 +10,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from broker_core.control import DEPTH_MAX, OPERATION_VERBS, SELECTED_MAX
+from console.instants import milliseconds
 from console.selectors import operations
 from console.selectors.operations import INSTANTS, STATES, Operation
 from console.services import operations as service
@@ -17,7 +18,7 @@ from console.services import operations as service
 from . import shapes
 from .destinations import OfDestination
 from .documented import DRY_RUN, says
-from .fields import Address, Body, Choice, Text, Whole, milliseconds
+from .fields import Address, Body, Choice, Text, Whole
 from .problems import Problem
 from .view import View, idempotent, one, page, told
 

@@ -8,13 +8,13 @@ from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from console.instants import instant
 from console.selectors import operations, subscriptions
 from console.services import subscriptions as service
 
 from . import shapes
 from .documented import DRY_RUN, says
 from .fields import Address, Body, Flag, Text
-from .message_shapes import instant
 from .operations import Shown as Operation
 from .problems import Problem
 from .view import View, idempotent, one, page, told

@@ -15,6 +15,7 @@ from django.views.decorators.http import require_safe
 
 from broker_core.viewing.groups import Group
 from broker_core.viewing.page import key_text
+from console.instants import instant
 from console.permissions import BROWSE_HEADERS, DELETE, MOVE, may, sight
 from console.selectors import destinations
 from console.selectors.destinations import Destination
@@ -24,7 +25,6 @@ from .actor import actor_of
 from .asked import asked, is_again
 from .destination_tabs import tabs
 from .finding import destination_of
-from .instants import instant
 from .message_search import WrongKey, key_of
 
 DEAD_MESSAGE_QUEUE = "queue/mq.sys.dmq"

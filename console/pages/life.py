@@ -14,13 +14,13 @@ from django.views.decorators.http import require_safe
 
 from broker_core.viewing import life as ledger
 from broker_core.viewing.life import DIED, VOLATILE, Event, Outcome, Place, Stop
+from console.instants import instant
 from console.services import life as service
 from console.services.refusals import NotThere
 
 from .actor import actor_of
 from .asked import asked, whole
 from .finding import destination_of
-from .instants import instant
 from .message_search import WrongKey, key_of
 
 DIGITS = {"subscription": 9, "upto": 18, "at": 18}

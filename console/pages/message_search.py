@@ -12,6 +12,7 @@ from django.http import HttpRequest
 
 from broker_core.viewing import InvalidFilter, MessageFilter, read_filter
 from broker_core.viewing.page import Key
+from console.instants import milliseconds
 
 from .asked import Asked, asked
 
@@ -101,7 +102,7 @@ def _conditions(given: Asked, problems: dict[str, str]) -> dict[str, Any]:
             if at is None:
                 problems[name] = "An instant is like 2026-11-22T08:30 (UTC)."
             else:
-                conditions[name] = max(int(at.timestamp() * 1000), 0)
+                conditions[name] = milliseconds(at)
     return conditions
 
 

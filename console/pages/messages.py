@@ -16,19 +16,20 @@ from django.views.decorators.http import require_safe
 
 from broker_core.viewing import LEVEL_NAMES, REASONS_KNOWN, rendering
 from broker_core.viewing.page import Page, Seen, key_text
+from console.instants import instant
 from console.permissions import BROWSE_BODIES, BROWSE_HEADERS, DELETE, METRICS, MOVE, SEND, may, sight
 from console.selectors import destinations, subscriptions, undo
 from console.selectors.destinations import Destination
 from console.services import browsing
 from console.services.audit import require
 from console.services.operations import RIGHTS
+from console.services.sending import REASON
 
 from .actor import actor_of
 from .asked import asked
 from .bodies import pretty_xml
 from .destination_tabs import tabs
 from .finding import destination_of
-from .instants import instant
 from .properties_text import typed
 from .message_search import INSTANTS, NEWEST, OLDEST, Search, WrongKey, key_of, search_of
 
@@ -36,7 +37,7 @@ ROWS = 50
 TONES = {"available": "good", "delivered": "info", "delayed": "warn", "reserved": "warn", "aside": "", "expired": "bad"}
 STATES = {"available": "ready", "delivered": "with a consumer", "delayed": "delayed", "reserved": "reserved", "aside": "behind its group", "expired": "expired"}
 """What the states of messages are called here."""
-REASON, COMMENT, ORIGIN = "JMS_SUN_DMQ_UNDELIVERED_REASON", "JMS_SUN_DMQ_UNDELIVERED_COMMENT", "original-destination"
+COMMENT, ORIGIN = "JMS_SUN_DMQ_UNDELIVERED_COMMENT", "original-destination"
 
 
 @dataclass(slots=True, frozen=True)

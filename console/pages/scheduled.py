@@ -10,6 +10,7 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_http_methods, require_safe
 
+from console.instants import YEAR_9999_MS, instant
 from console.permissions import BROWSE_HEADERS, may, sight
 from console.selectors import destinations
 from console.services import delayed as service
@@ -18,12 +19,10 @@ from .actor import actor_of
 from .asked import asked
 from .destination_tabs import tabs
 from .finding import destination_of
-from .instants import instant
 from .message_search import instant_of, milliseconds_of
 from .telling import tell
 
 ROWS = 50
-MS_MAX = 253_402_300_799_000
 _AFTER = re.compile(r"([0-9]{1,18})-([0-9]{1,18})")
 DONE = {service.CANCEL: "cancelled", service.DELIVER: "delivered now", service.RESCHEDULE: "moved to another time"}
 
@@ -76,6 +75,6 @@ def _instant(given: Any) -> int | None:
     """In ms; None: none was said, or none that can be read."""
     if given.get("in", "").strip():
         delay = milliseconds_of(given["in"])
-        return None if delay is None else min(int(datetime.now(UTC).timestamp() * 1000) + delay, MS_MAX)
+        return None if delay is None else min(int(datetime.now(UTC).timestamp() * 1000) + delay, YEAR_9999_MS)
     at = instant_of(given.get("at", ""))
-    return None if at is None else min(max(int((at - datetime(1970, 1, 1, tzinfo=UTC)) / timedelta(milliseconds=1)), 1), MS_MAX)
+    return None if at is None else min(max(int((at - datetime(1970, 1, 1, tzinfo=UTC)) / timedelta(milliseconds=1)), 1), YEAR_9999_MS)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
+from console.instants import YEAR_9999_MS
 from console.permissions import EVERYTHING, Sight
 
 from .rows import rows
@@ -14,7 +15,6 @@ PAGE_ROWS = 100
 STATES = ("waiting", "running", "done", "cancelled", "failed")
 INSTANTS = ("accepted_from", "accepted_to")
 """Conditions that the node has in ms."""
-YEAR_9999_MS = 253_402_300_799_000
 
 _OPERATIONS = """
     SELECT operation AS number, verb, address, arguments::text AS arguments, requested_by, state, looked_at, done, skipped, failed, total, error,
