@@ -18,7 +18,8 @@ Options: `broker` (as the client's address list), `username`, `password`, `desti
 
     session.readStream.format("surety").option("stream", "queue/orders").load()
 
-Options: `stream` (queue/NAME), `selector`, `rows` (of one batch), `failOnDataLoss`, `broker`, `username`, `password`. `writeStream` has those of a write.
+Options: `stream` (queue/NAME; or topic/NAME with `subscription`, which is made if it is not there, and `client`), `selector`, `rows` (of one batch),
+`failOnDataLoss`, `broker`, `username`, `password`. `writeStream` has those of a write.
 """
 
 from __future__ import annotations

@@ -14,7 +14,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 from contextlib import closing
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
@@ -38,6 +38,8 @@ NEXT_S = 0.02
 LAST_S = 10.0
 """So long a query that ends waits for what a browser shows and nobody has delivered: the first match of a selector in a deep queue takes seconds, and what a
 reader that died had held comes back. What other consumers hold for longer is left to them."""
+NEWER_BATCHES_MAX = 100
+"""So many batches in a row of nothing but what came after such a query began are taken for the sake of what waits behind it; then that, too, is left."""
 QUERY, BATCH = "sql.streaming.queryId", "streaming.sql.batchId"
 """Spark's names for what a task of a stream works for."""
 _NUMBERED = re.compile(r"(.*\D)(0|[1-9][0-9]{0,17})")
@@ -109,17 +111,19 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """Of batches that Spark has committed, what has not come back yet to be acknowledged."""
         self._until: int | None = None
         """For a query that ends: messages of later than this instant, in ms, are not waited for."""
+        self._newer = 0
+        """For such a query: of so many batches, one after the other, every message was later."""
         self._is_over = False
 
     # -- offsets ------------------------------------------------------------------------------------------------------------------------
     def initialOffset(self) -> Offset:  # noqa: N802 -- Spark's name
-        return {"batch": 0, "sent": 0, "messages": [], "left": []}
+        return {"batch": 0, "messages": [], "left": []}
 
     def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802
         return ReadMaxRows(self._streamed.rows)
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
-        self._is_over, self._until = False, 0
+        self._is_over, self._newer, self._until = False, 0, 0
 
     def latestOffset(self, start: Offset, limit: ReadLimit) -> Offset:  # noqa: N802
         """Spark has committed what is up to `start`, else it would not ask. Raises JMSException."""
@@ -127,6 +131,8 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             return self._ended
         self._go_on(start)
         self.commit(start)
+        if self._newer and self._until is not None:  # what came before may wait behind it, for its priority
+            self._is_over = self._is_over or self._newer >= NEWER_BATCHES_MAX or not self._shows_more(start, self._until)
         if self._is_over:
             return start
         most = min(self._streamed.rows, limit.max_rows if isinstance(limit, ReadMaxRows) else self._streamed.rows)
@@ -136,11 +142,11 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if not taken:
             self._is_over = self._until is not None
             return start
+        is_newer = self._until is not None and all((message.jms_timestamp or 0) > self._until for message in taken.values())
+        self._newer = self._newer + 1 if is_newer else 0
         self._held, self._begun = taken, start
         self._ended = {
             "batch": start["batch"] + 1,
-            # Of what is `left`, too, which may be younger.
-            "sent": max(start["sent"], *(message.jms_timestamp or 0 for message in taken.values())),
             "messages": shortened(taken),
             "left": shortened(sorted(self._committed)),
         }
@@ -174,7 +180,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if self._until == 0:
             self._until = self._newest()
         committed = {*names(start["messages"]), *names(start["left"])}
-        self._committed = committed & {message.jms_message_id for message in self._shown(committed, start["sent"])} if committed else set()
+        self._committed = committed & {message.jms_message_id for message in self._shown(committed)} if committed else set()
         self._connection = self._factory().create_connection()
         if looking.client_id:
             self._connection.client_id = looking.client_id
@@ -197,14 +203,13 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                 continue
             taken[identifier] = message
             octets += len(message.body) if isinstance(message.body, str | bytes) else 0
-            self._is_over = self._is_over or (self._until is not None and (message.jms_timestamp or 0) > self._until)
         return taken
 
     # -- browsing -----------------------------------------------------------------------------------------------------------------------
-    def _shown(self, wanted: set[str], sent: int) -> Iterator[Message]:
+    def _shown(self, wanted: set[str]) -> Iterator[Message]:
         """Those of the wanted that are there, held by somebody or not. Ends when all are found."""
         left = set(wanted)
-        for message in self._browsed(sent):
+        for message in self._browsed():
             if message.jms_message_id in left:
                 left.remove(message.jms_message_id)
                 yield message
@@ -212,17 +217,15 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                     return
 
     def _shows_more(self, start: Offset, until: int) -> bool:
-        """Something is there that was sent by then and is in no batch, held by somebody or not."""
+        """Something is there that the broker got by then and is in no batch, held by somebody or not."""
         known = {*names(start["messages"]), *self._committed}
-        return any(message.jms_message_id not in known for message in self._browsed(until))
+        return any(message.jms_message_id not in known and (message.jms_timestamp or 0) <= until for message in self._browsed())
 
-    def _browsed(self, sent: int) -> Iterator[Message]:
-        """What is there and was sent by then, in ms."""
-        looking = self._streamed.looking
-        chosen = f"(JMSTimestamp <= {sent} OR JMSTimestamp IS NULL)" + (f" AND ({looking.selector})" if looking.selector else "")
+    def _browsed(self) -> Iterator[Message]:
+        """What is there. No selector may ask for the time: of a message sent by AMQP it has that of the sender's clock, and what is delivered the broker's."""
         with closing(self._factory().create_connection()) as connection, connection.create_session() as session:
             connection.start()
-            yield from browser(session, replace(looking, selector=chosen))
+            yield from browser(session, self._streamed.looking)
 
     def _newest(self) -> int:
         """By the broker's clock: a message that it gets now, and nobody else."""
@@ -241,7 +244,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         found = self._held
         wanted = list(names(end["messages"]))
         if not self._held or self._ended != end:
-            found = {message.jms_message_id or "": message for message in self._shown(set(wanted), end["sent"])}
+            found = {message.jms_message_id or "": message for message in self._shown(set(wanted))}
         missing = [identifier for identifier in wanted if identifier not in found]
         if missing and self._streamed.fails_on_loss:
             raise MessagesLost(
