@@ -30,7 +30,7 @@ _ASKED = """
 SELECT address, request, requested_by, verb, floor(extract(epoch FROM created_at) * 1000)::int8
 FROM surety.control_request
 WHERE shard = %s AND address = ANY (%s) AND created_at <= to_timestamp(%s / 1000.0)
-  AND (verb IN ('purge', 'destroy') OR verb = 'operate' AND arguments ->> 'verb' IN ('purge', 'delete'))
+  AND (verb IN ('purge', 'destroy') OR verb = 'operate' AND arguments ->> 'verb' IN ('purge', 'delete') AND coalesce(arguments ->> 'dry_run', '') <> 'true')
 ORDER BY created_at DESC, request DESC LIMIT %s
 """
 
