@@ -12,11 +12,12 @@ from psycopg import sql
 from pyspark.sql import DataFrame, SparkSession
 
 from broker_core.engine.message import LANES, VOLATILE
+from broker_core.engine.progress import BLOCK
 
 from .database import is_there, snapshot
 from .examination import HOLDINGS
 from .extents import extent
-from .tables import message_segments, ranges_of
+from .tables import PROGRESS_ROWS, message_segments, portions, ranges_of
 
 ATTEMPTS = 20
 """A segment that goes meanwhile has the whole looked at again."""
@@ -36,7 +37,7 @@ FROM surety.cursor c JOIN surety.subscription s USING (shard, subscription) WHER
 """
 _BLOCKS = f"""
 SELECT s.destination, b.subscription, b.lane, b.block, b.bits
-FROM surety.block b JOIN surety.subscription s USING (shard, subscription) WHERE b.shard = %s AND b.lane < {LANES}
+FROM surety.block b JOIN surety.subscription s USING (shard, subscription) WHERE b.shard = %(shard)s AND b.lane < {LANES}
 """
 BLOCKS_A_TASK = 500
 """Of bitmaps of up to 2,048 ranges."""
@@ -57,7 +58,7 @@ class Holdings:
     point: int
     """The commit of the checkpoint."""
     blocks: list[tuple[int, int, int, int, bytes]]
-    """And what it has settled above floors: (destination, subscription, lane, number, bits)."""
+    """And what it has settled above floors, from the lane's first row on: (destination, subscription, lane, number, bits)."""
 
     def frame(self, spark: SparkSession, after: int, destination: int | None) -> DataFrame:
         """examination.HOLDINGS, of one destination or of all. A checkpoint from before commit `after` says nothing: what it has settled may have been restored
@@ -97,20 +98,32 @@ def _look(connection: psycopg.Connection[Any], shard: int) -> Holdings | None:
         if not is_there(connection, f"surety.{name}"):
             return None
         rows += connection.execute(sql.SQL(_RUNS).format(table=sql.Identifier("surety", name), where=sql.SQL(""))).fetchall()
-    rows += _below_floors(connection.execute(_FLOORS.encode(), [shard]).fetchall(), rows)
-    blocks = connection.execute(_BLOCKS.encode(), [shard]).fetchall()
+    lows = _lows(rows)
+    rows += _below_floors(connection.execute(_FLOORS.encode(), [shard]).fetchall(), lows)
+    blocks = [block for portion in portions(connection, _BLOCKS, shard, PROGRESS_ROWS) for block in portion if _is_of_rows(block, lows)]
     last = connection.execute("SELECT coalesce(max(subscription), 0) FROM surety.subscription WHERE shard = %s", [shard]).fetchone()
     point = connection.execute("SELECT coalesce(max(number), 0) FROM surety.checkpoint WHERE shard = %s", [shard]).fetchone()
     assert last is not None and point is not None
     return Holdings(upto, rows, last[0], point[0], blocks)
 
 
-def _below_floors(floors: list[tuple[Any, ...]], rows: list[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
-    """From the first row of the lane on: what lies before is history, of whatever length."""
+def _lows(rows: list[tuple[Any, ...]]) -> dict[tuple[int, int], int]:
+    """Of a destination's lane the first position that has a row: what lies before is history, of whatever length."""
     lows: dict[tuple[int, int], int] = {}
     for kind, destination, _, lane, first, _ in rows:
         if kind == "row":
             lows[destination, lane] = min(first, lows.get((destination, lane), first))
+    return lows
+
+
+def _is_of_rows(block: tuple[int, int, int, int, bytes], lows: dict[tuple[int, int], int]) -> bool:
+    """It ends at the lane's first row, or behind it."""
+    destination, _, lane, number, _ = block
+    return (destination, lane) in lows and number >= lows[destination, lane] // BLOCK
+
+
+def _below_floors(floors: list[tuple[Any, ...]], lows: dict[tuple[int, int], int]) -> list[tuple[Any, ...]]:
+    """From the first row of the lane on."""
     return [
         ("settled", destination, subscription, lane, lows[destination, lane], floor - 1)
         for destination, subscription, lane, floor in floors

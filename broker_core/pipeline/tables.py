@@ -37,8 +37,8 @@ WHERE i.shard = %(shard)s ORDER BY i.branch, i.item"""
 _SCHEDULED = "SELECT destination, count(*) FROM surety.scheduled WHERE shard = %(shard)s AND NOT volatile GROUP BY destination ORDER BY destination"
 
 
-def _rows(connection: psycopg.Connection[Any], statement: str, shard: int, size: int = ROWS) -> Iterator[list[tuple[Any, ...]]]:
-    """Portions of an answer that may be long."""
+def portions(connection: psycopg.Connection[Any], statement: str, shard: int, size: int = ROWS) -> Iterator[list[tuple[Any, ...]]]:
+    """An answer that may be long, so many rows at a time; the statement asks for %(shard)s. Raises psycopg.Error."""
     with connection.cursor("pipeline") as cursor:
         cursor.execute(statement.encode(), {"shard": shard})
         while rows := cursor.fetchmany(size):
@@ -49,7 +49,7 @@ def destinations(url: str, shard: int) -> Iterator[pa.RecordBatch]:
     """Batches of schema.DESTINATIONS. Raises psycopg.Error."""
     frame = Frame(schema.DESTINATIONS)
     with snapshot(url) as connection:
-        for rows in _rows(connection, _DESTINATIONS, shard):
+        for rows in portions(connection, _DESTINATIONS, shard):
             yield frame.of_rows([(*row[:3], is_topic(row[2]), is_reserved(row[2]), *row[3:]) for row in rows])
 
 
@@ -57,7 +57,7 @@ def subscriptions(url: str, shard: int) -> Iterator[pa.RecordBatch]:
     """Batches of schema.SUBSCRIPTIONS. Raises psycopg.Error."""
     frame = Frame(schema.SUBSCRIPTIONS)
     with snapshot(url) as connection:
-        for rows in _rows(connection, _SUBSCRIPTIONS, shard):
+        for rows in portions(connection, _SUBSCRIPTIONS, shard):
             yield frame.of_rows(rows)
 
 
@@ -65,7 +65,7 @@ def gaps(url: str, shard: int) -> Iterator[pa.RecordBatch]:
     """Batches of schema.GAPS: what the size cap dropped. Raises psycopg.Error."""
     frame = Frame(schema.GAPS)
     with snapshot(url) as connection:
-        for rows in _rows(connection, _GAPS, shard):
+        for rows in portions(connection, _GAPS, shard):
             yield frame.of_rows(rows)
 
 
@@ -96,7 +96,7 @@ def messages_retained(url: str, shard: int, known: list[int]) -> Iterator[pa.Rec
 def _messages(connection: psycopg.Connection[Any], shard: int, segment: int, statement: str) -> Iterator[pa.RecordBatch]:
     frame = Frame(schema.MESSAGES)
     encodings = [encoding.name.lower() for encoding in Encoding]
-    for rows in _rows(connection, statement, shard):
+    for rows in portions(connection, statement, shard):
         columns: list[Any] = list(zip(*rows, strict=True))
         sequence, destination, position, accepted_at, expiration, size, priority, reliability, encoding, *texts = columns
         told = {
@@ -133,25 +133,25 @@ def present_in(connection: psycopg.Connection[Any], shard: int, upto: int) -> It
 
 def _present(connection: psycopg.Connection[Any], shard: int, number: int, upto: int) -> Iterator[list[tuple[Any, ...]]]:
     of = (shard, number)
-    for rows in _rows(connection, "SELECT destination, lane, tail FROM surety.lane WHERE shard = %(shard)s ORDER BY 1, 2", shard):
+    for rows in portions(connection, "SELECT destination, lane, tail FROM surety.lane WHERE shard = %(shard)s ORDER BY 1, 2", shard):
         yield [(*of, "tail", destination, None, lane, 0, tail - 1, None, None) for destination, lane, tail in rows]
-    for rows in _rows(connection, "SELECT subscription, lane, floor, offered FROM surety.cursor WHERE shard = %(shard)s ORDER BY 1, 2", shard):
+    for rows in portions(connection, "SELECT subscription, lane, floor, offered FROM surety.cursor WHERE shard = %(shard)s ORDER BY 1, 2", shard):
         yield [(*of, "settled", None, s, lane, 0, floor - 1, None, None) for s, lane, floor, _ in rows if s > 0 and floor]
         yield [(*of, "offered", None, s, lane, 0, offered, None, None) for s, lane, _, offered in rows if s > 0 and offered >= 0]
         yield [(*of, "buried", -s, None, lane, 0, floor - 1, None, None) for s, lane, floor, _ in rows if s < 0 and floor]
     statement = "SELECT subscription, lane, block, bits FROM surety.block WHERE shard = %(shard)s ORDER BY 1, 2, 3"
-    for rows in _rows(connection, statement, shard, PROGRESS_ROWS):
+    for rows in portions(connection, statement, shard, PROGRESS_ROWS):
         yield [(*of, *row) for subscription, lane, block, bits in rows for row in _block(subscription, lane, block, bits)]
-    for rows in _rows(connection, "SELECT subscription, lane, position, failures FROM surety.failure WHERE shard = %(shard)s ORDER BY 1, 2, 3", shard):
+    for rows in portions(connection, "SELECT subscription, lane, position, failures FROM surety.failure WHERE shard = %(shard)s ORDER BY 1, 2, 3", shard):
         yield [(*of, "failed", None, s, lane, position, position, failures, None) for s, lane, position, failures in rows]
     statement = "SELECT destination, octets, accepted, settled, dead, expired, redelivered FROM surety.counter WHERE shard = %(shard)s ORDER BY 1"
     kinds = ("octets", "accepted_total", "settled_total", "dead_total", "expired_total", "redelivered_total")
-    for rows in _rows(connection, statement, shard):
+    for rows in portions(connection, statement, shard):
         yield [(*of, kind, row[0], None, None, None, None, count, None) for row in rows for kind, count in zip(kinds, row[1:], strict=True)]
     of = (shard, upto)
-    for rows in _rows(connection, _PREPARED, shard):
+    for rows in portions(connection, _PREPARED, shard):
         yield [(*of, *_prepared(*row)) for row in rows]
-    for rows in _rows(connection, _SCHEDULED, shard):
+    for rows in portions(connection, _SCHEDULED, shard):
         yield [(*of, "scheduled", destination, None, None, None, None, count, None) for destination, count in rows]
 
 
