@@ -109,6 +109,15 @@ def test_what_is_stored_and_what_the_checkpoint_has_passed_is_lost(spark: SparkS
     assert old.frame(spark, orders.number + 1, None).where("kind = 'settled'").count() == 0, "of a checkpoint that may be undone since"
 
 
+def test_what_the_checkpoint_has_settled_before_the_first_row_is_history(orders: LedgerDatabase) -> None:
+    checkpoint(orders, 4, 8)
+    orders.connection.execute("INSERT INTO surety.block SELECT shard, subscription, lane, n, bits FROM surety.block, generate_series(1, 3) AS n")
+    stored(orders, 2 * BLOCK + 5)
+    assert [number for *_, number, _ in holdings(orders.url, 0).blocks] == [2, 3]
+    stored(orders)
+    assert holdings(orders.url, 0).blocks == []
+
+
 @pytest.mark.slow
 def test_what_is_new_is_proven_once_and_all_of_it_again_when_asked_for(spark: SparkSession, orders: LedgerDatabase, tmp_path: Path) -> None:
     folder = tmp_path / "lake"
@@ -158,6 +167,7 @@ def test_what_was_discarded_is_told_request_by_request_with_who_asked(
         orders.commit(settled=[(3, 4, position, position, Outcome.PURGED)])
     _asked(orders, "purge", "paul", 7_500)
     orders.commit(settled=[(3, 4, 8, 9, Outcome.PURGED)])
+    _asked(orders, "operate", "carl", 7_990, {"verb": "purge", "dry_run": True})
     _asked(orders, "purge", "nora", 8_001)
     stored(orders, 3, 4)
     with quick(spark):
@@ -169,7 +179,7 @@ def test_what_was_discarded_is_told_request_by_request_with_who_asked(
     ]  # fmt: skip
 
 
-def _asked(database: LedgerDatabase, verb: str, by: str, after: int, arguments: dict[str, str] | None = None) -> None:
+def _asked(database: LedgerDatabase, verb: str, by: str, after: int, arguments: dict[str, str | bool] | None = None) -> None:
     """So many ms after the ledger began."""
     database.connection.execute(
         "INSERT INTO surety.control_request (verb, address, arguments, requested_by, created_at) "

@@ -259,8 +259,30 @@ def test_subscriptions_of_a_topic_each_have_their_fates(spark: SparkSession) -> 
     told = {(one.subscription, one.fate): one.messages for one in found.tally.collect()}
     assert told == {(5, audit.ENDED): 20, (6, audit.NOT_MATCHED): 10, (6, audit.ACKNOWLEDGED): 10, (6, audit.STORED): 1}
     rolled = rolled_up(whole.events, found.verdict, 0).where("grain = 'day' AND subscription > 4").collect()
-    waiting = {one.subscription: one.counts["arrived"] - one.counts["left"] for one in rolled}
-    assert waiting == {5: 0, 6: 1}, "what ended with its subscription does not wait for ever"
+    moved = {one.subscription: (one.counts["arrived"], one.counts["left"]) for one in rolled}
+    assert moved == {5: (20, 20), 6: (11, 10)}, "what ended with its subscription does not wait for ever, and what was there before that began never did"
+
+
+@pytest.mark.slow
+def test_what_leaves_a_subscription_has_arrived_there_and_leaves_once_whatever_lies_between_audits(spark: SparkSession) -> None:
+    """Message 0 is purged, that is undone, and it is acknowledged, in three audits; 1 is purged and back in the first."""
+    audits = [
+        [
+            row(1, begun=[(5, TOPIC)]), row(2, accepted=[(TOPIC, 4, 0, 9)]), row(3, settled=[(5, 4, 0, 1, PURGED)]),
+            row(4, settled=[(5, 4, 1, 1, RESTORED)], offered=[(5, 4, 1, 1, 0)]),
+        ],
+        [row(5, settled=[(5, 4, 0, 0, RESTORED)], offered=[(5, 4, 0, 0, 0)]), row(6, begun=[(6, TOPIC)], settled=[(6, 4, 0, 9, EXCLUDED)])],
+        [row(7, offered=[(5, 4, 0, 9, 1)]), row(8, settled=[(5, 4, 0, 9, ACCEPTED)])],
+    ]  # fmt: skip
+    state, moved = None, []
+    for rows in audits:
+        asked = matter(spark, rows, [("row", TOPIC, None, 4, 0, 9)], state=state, owners={5: TOPIC})
+        found = examine(asked)
+        assert wrongs(found) == []
+        rolled = rolled_up(asked.events, found.verdict, rows[0].number - 1).where("grain = 'day' AND subscription > 4").collect()
+        moved.append({(one.subscription, name): one.counts[name] for one in rolled for name in ("arrived", "left") if name in one.counts})
+        state = found.state.localCheckpoint()
+    assert moved == [{(5, "arrived"): 10, (5, "left"): 1}, {}, {(5, "left"): 9}]
 
 
 def test_ranges_are_cut_at_buckets_and_come_together_again(spark: SparkSession) -> None:

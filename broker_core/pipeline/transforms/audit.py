@@ -36,7 +36,8 @@ Gaps = Sequence[tuple[int, int]]
 
 
 def judged(found: DataFrame, subscriptions: DataFrame, lanes: DataFrame, gaps: Gaps, *, complete: bool) -> DataFrame:
-    """The segments with `fate`, `violation` and its `reason`, and `unproven`: true where a commit that is missing may have the fact that is missing.
+    """The segments with `begun` and `ended` of their subscription, `fate`, `violation` and its `reason`, and `unproven`: true where a commit that is missing
+    may have the fact that is missing.
     `lanes`: (destination, lane, low), from which position on messages are known; what lies before is not spoken of. `complete`: the events begin with the
     ledger, so that everything is known."""
     lows = f.broadcast(lanes.select("destination", "lane", "low"))
@@ -53,7 +54,7 @@ def judged(found: DataFrame, subscriptions: DataFrame, lanes: DataFrame, gaps: G
             "violation": f.when(~f.col("unproven"), f.col("told.kind")),
             "reason": f.col("told.reason"),
         }
-    ).drop("told", "low", "begun")
+    ).drop("told", "low")
 
 
 def _fate() -> Column:
@@ -137,14 +138,14 @@ def evidence(wrong: DataFrame, events: DataFrame, most: int = 20) -> DataFrame:
 # -- what goes on ---------------------------------------------------------------------------------------------------------------------
 def next_state(verdict: DataFrame, state: DataFrame, subscriptions: DataFrame, lanes: DataFrame) -> DataFrame:
     """Of the audit that follows: see lives.STATE. A message with a violation counts as one that has ended, so that it is told of once; so does one that is gone
-    and may have ended in a commit that is missing."""
+    and may have ended in a commit that is missing; and what an earlier audit saw accepted, and a subscription that is new excludes."""
     living = verdict.where(f.col("ended").isNull())
     is_open = (f.col("acceptances") == 1) & (f.col("ends") == 0) & f.col("violation").isNull() & ~(f.col("unproven") & f.col("fate").isNull())
     still = living.where(is_open).select(
         f.lit(OPEN).alias("kind"), *KEYS, "first", "last", "accepted", "accepted_at", f.col("offers").cast("bigint"),
         "offered", "offered_at", "offered_last", "offered_last_at",
     )  # fmt: skip
-    over = of_segments(living.where(~is_open & (f.col("acceptances") + f.col("closings") > 0)), KEYS).withColumn("kind", f.lit(CLOSED))
+    over = of_segments(living.where(~is_open & (f.col("acceptances") + f.col("closings") + f.col("settlements") > 0)), KEYS).withColumn("kind", f.lit(CLOSED))
     going_on = subscriptions.where(f.col("ended").isNull()).withColumnRenamed("begun", "first").withColumn("kind", f.lit(SUBSCRIPTION))
     known = lanes.select(f.lit(LANE).alias("kind"), "destination", "lane", f.col("low").alias("first"), f.col("high").alias("last"))
     parts = [_as_state(part) for part in (still, over, going_on, known)]

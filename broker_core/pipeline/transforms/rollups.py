@@ -63,13 +63,15 @@ def _of_events(events: DataFrame) -> DataFrame:
 
 
 def _of_lives(proper: DataFrame, after: int) -> DataFrame:
-    """The same of what is known of each message: when, what, and if so. One that ended with its subscription has left with it."""
+    """The same of what is known of each message: when, what, and if so. One that ended with its subscription has left with it. Only what arrived in a
+    subscription can leave it: not what was there before that began, nor again what had left, came back as a purge was undone, and nobody knows of any more."""
+    known = (f.col("accepted") > 0) & (f.col("accepted") >= f.col("begun"))
     seen = (f.col("offers") > 0) & (f.col("offered") > after)
     consumed = (f.col("outcome") == Outcome.ACCEPTED.name.lower()) & (f.col("settled") > after) & (f.col("accepted") > 0)
     facts = [
-        ("accepted_at", _code("arrived"), f.col("accepted") > after),
-        ("settled_at", _code("left"), f.col("settled") > after),
-        ("ended_at", _code("left"), (f.col("fate") == audit.ENDED) & (f.col("ended") > after)),
+        ("accepted_at", _code("arrived"), known & (f.col("accepted") > after)),
+        ("settled_at", _code("left"), known & (f.col("ends") > 0) & (f.col("settled") > after)),
+        ("ended_at", _code("left"), known & (f.col("fate") == audit.ENDED) & (f.col("ended") > after)),
         ("offered_at", _code("delivered"), seen),
         ("offered_at", _code("wait", "accepted_at", "offered_at"), seen & (f.col("accepted") > 0)),
         ("settled_at", _code("held", "offered_last_at", "settled_at"), consumed),
