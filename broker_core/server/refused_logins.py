@@ -33,7 +33,7 @@ class RefusedLogins:
     def note(self, login: str, remote: str, sentence: str, now: float) -> None:
         self._turn(now)
         shown = login[:LOGIN_CHARACTERS].replace("\0", "\N{REPLACEMENT CHARACTER}")
-        if (shown, remote) in self._seen or len(self._seen) >= PER_MINUTE:
+        if (shown, remote) in self._seen or max(len(self._seen), len(self._rows)) >= PER_MINUTE:
             self._more += 1
             return
         self._seen[shown, remote] = None
@@ -48,6 +48,7 @@ class RefusedLogins:
     def _turn(self, now: float) -> None:
         if now - self._since < MINUTE:
             return
-        if self._more:
-            self._rows.append(RefusedLogin("", "", f"{self._more} more logins in the minute before, of these accounts or others"))
-        self._since, self._seen, self._more = now, {}, 0
+        self._since, self._seen = now, {}
+        if self._more and len(self._rows) <= PER_MINUTE:  # else nobody takes them, as nothing can be written: they are counted until somebody does
+            self._rows.append(RefusedLogin("", "", f"{self._more} more logins before this, of these accounts or others"))
+            self._more = 0

@@ -27,6 +27,16 @@ def test_however_many_names_are_tried_the_audit_is_not_filled() -> None:
     assert rest.sentence.startswith(f"{10_000 - PER_MINUTE} more")
 
 
+def test_while_nothing_can_be_written_no_more_wait_than_those_of_a_minute_and_all_others_are_counted() -> None:
+    refused = RefusedLogins()
+    for number in range(10 * PER_MINUTE):
+        refused.note(f"guess {number}", "10.0.0.1", "wrong", 100.0 + number * MINUTE / PER_MINUTE)
+    waited = refused.take(99.0 + 10 * MINUTE)
+    assert len(waited) <= PER_MINUTE + 1
+    rows = waited + refused.take(100.0 + 10 * MINUTE)
+    assert sum(1 if row.login else int(row.sentence.split()[0]) for row in rows) == 10 * PER_MINUTE
+
+
 def test_what_a_stranger_says_can_be_kept() -> None:
     refused = RefusedLogins()
     refused.note("a\0" + "b" * 1_000, "10.0.0.1", "wrong", 100.0)
