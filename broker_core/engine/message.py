@@ -124,6 +124,11 @@ def weight_as_read(message: Message) -> int:
     return message.weight if message.body is not None else len(message.header.octets)
 
 
+def octets_as_read(message: Message) -> int:
+    """What its row brought: header section and body, if they were asked for."""
+    return len(message.header.octets) + (len(message.body) if isinstance(message.body, bytes) else 0)
+
+
 class Message:
     """One message. A producer's protocol machine fills the first three; the engine fills the rest when the message becomes visible."""
 

@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from broker_core.stomp.frames import PART, Event
+from broker_core.stomp.limits import COMMENT_CHARACTERS_MAX
 from broker_core.stomp.sections import Malformed, Section
 
 from .end import Access, End, Ended
@@ -24,8 +25,6 @@ ON_THEIR_WAY_MAX = 10_000
 """Of all addresses. Some 200 octets each are kept."""
 REFUSE_MS_MAX = 3_000
 """For the source to take note that a message was refused."""
-COMMENT_MAX = 500
-"""Characters of what the target said."""
 
 
 class Carrier:
@@ -167,7 +166,7 @@ class Carrier:
         self._told = f"{self.target.access.broker} would not take a message: {self._redacted(told)}"
         self.refused = True
         self._refusing = now + REFUSE_MS_MAX
-        nack = [("id", self._way[receipt]), ("comment", self._told[:COMMENT_MAX]), ("receipt", "refused")]
+        nack = [("id", self._way[receipt]), ("comment", self._told[:COMMENT_CHARACTERS_MAX]), ("receipt", "refused")]
         self.source.write("NACK", nack)
 
     # -- the source -----------------------------------------------------------------------------------------------------------------------
@@ -240,5 +239,5 @@ class Carrier:
 
 def _text(headers: dict[str, str], body: bytes) -> str:
     """What an ERROR says."""
-    message, more = headers.get("message", ""), body[: 4 * COMMENT_MAX].decode("utf-8", "replace").strip()
+    message, more = headers.get("message", ""), body[: 4 * COMMENT_CHARACTERS_MAX].decode("utf-8", "replace").strip()
     return f"{message}: {more}" if message and more and more != message else message or more or "an ERROR without a word"

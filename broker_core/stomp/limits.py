@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+COMMENT_CHARACTERS_MAX = 500
+"""Of a NACK's comment; no more is kept."""
+
 
 @dataclass(slots=True, frozen=True)
 class Limits:

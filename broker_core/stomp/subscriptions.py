@@ -13,7 +13,7 @@ from broker_core.engine.address import is_temporary, is_topic
 from broker_core.engine.commands import Attach, Browse, Detach, EndTemporary, Settle, Sync, Transacted, Unsubscribe
 from broker_core.engine.outcome import Outcome
 
-from .limits import Limits
+from .limits import COMMENT_CHARACTERS_MAX, Limits
 from .link import Holders, Link, Translate, untranslated
 from .mapping import flag, quoted
 from .sections import Malformed, on_wire
@@ -27,7 +27,6 @@ TEMPORARY_DESTINATION = "temporary-destination"
 """Header of UNSUBSCRIBE: the client's temporary destination that is to end."""
 COMMENT = "comment"
 """Header of NACK: why, for those who find the message dead."""
-COMMENT_CHARACTERS_MAX = 500
 LINKS_PER_PEER = 65536
 """The engine's number of a link is peer * 65536 + n: so many links can be told apart on one connection."""
 DIGITS_MAX = 18

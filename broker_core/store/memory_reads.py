@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import TypeVar
 
-from broker_core.engine.message import VOLATILE, Encoding, Message, StoredBody
+from broker_core.engine.message import VOLATILE, Encoding, Message, StoredBody, octets_as_read
 from broker_core.engine.reads import RETAINED, ExpiredWanted, PageWanted, PositionsWanted, Read, ScheduledWanted
 from broker_core.engine.wishes import MARK
 
@@ -25,8 +25,8 @@ def read_rows(tables: Tables, read: Read, *, cut: bool) -> tuple[list[Message], 
             may_read(tables, segment)
     if isinstance(read, ExpiredWanted):
         due = sorted(_expired(tables, read), key=lambda message: (message.header.expiration, message.sequence))
-        found = _page(due, read.limit, read.bytes_max, _octets)
-        ended = len(found) == read.limit or sum(map(_octets, found)) >= read.bytes_max or len(found) < len(due)
+        found = _page(due, read.limit, read.bytes_max, octets_as_read)
+        ended = len(found) == read.limit or sum(map(octets_as_read, found)) >= read.bytes_max or len(found) < len(due)
         return found, not ended
     if isinstance(read, PositionsWanted):
         wanted = set(read.positions)
@@ -93,10 +93,6 @@ def _whole(row: Row) -> int:
 
 def _header(row: Row) -> int:
     return len(row.header.octets)
-
-
-def _octets(message: Message) -> int:
-    return len(message.header.octets) + (len(message.body) if isinstance(message.body, bytes) else 0)
 
 
 def _is_left_out(read: PageWanted, row: Row) -> bool:

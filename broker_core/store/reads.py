@@ -8,7 +8,7 @@ from typing import Any
 from psycopg import AsyncConnection, AsyncCursor
 from psycopg.types.numeric import Int8
 
-from broker_core.engine.message import PRIORITIES, VOLATILE, Header, Message, StoredBody
+from broker_core.engine.message import PRIORITIES, VOLATILE, Header, Message, StoredBody, octets_as_read
 from broker_core.engine.reads import RETAINED, ExpiredWanted, PageWanted, PositionsWanted, Read, ScheduledWanted
 from broker_core.engine.subscription import EVERYTHING
 from broker_core.engine.wishes import MARK
@@ -100,7 +100,7 @@ class Reader:
         weighed = f"SELECT *, sum({weight}) OVER (ORDER BY {order} ROWS UNBOUNDED PRECEDING) - ({weight}) AS before FROM ({rows}) AS source"
         statement = f"SELECT {_ROW} FROM ({weighed}) AS page WHERE before < %(bytes_max)s::int8 OR before = 0 ORDER BY {order}"
         messages = await self._messages(statement, keys, constants)
-        return messages, not _cut(read, messages, [_octets(message) for message in messages])
+        return messages, not _cut(read, messages, [octets_as_read(message) for message in messages])
 
     async def _positions(self, read: PositionsWanted) -> list[Message]:
         where = "destination = %(destination)s::int4 AND priority = %(priority)s::int2 AND position = ANY(%(positions)s::int8[])"
@@ -181,10 +181,6 @@ class Reader:
         header = Header(octets, priority, reliability, expiration, encoding, message_id or "", client_id or "", annotations or "")
         self._headers[columns] = header
         return header
-
-
-def _octets(message: Message) -> int:
-    return len(message.header.octets) + (len(message.body) if isinstance(message.body, bytes) else 0)
 
 
 def _cut(read: PageWanted | ScheduledWanted | ExpiredWanted, messages: list[Message], weights: list[int]) -> bool:
