@@ -221,6 +221,7 @@ def _step(shard: Shard, operation: Operation, effort: int) -> None:
     destination = cursor.subscription.destination
     if destination.fan_out is not None:  # it gives out what an operation would have taken
         return
+    effort, operation.owed = effort - operation.owed, max(operation.owed - effort, 0)
     found: list[Message] = []
     knowing = None if operation.takes_all or operation.is_of_sections else Knowing(shard)
     while page.messages and effort > 0 and operation.done + len(found) < operation.limit:

@@ -47,7 +47,7 @@ class Page:
 
 class Operation:
     __slots__ = (
-        "address", "arguments", "destination", "done", "ended_at", "error", "failed", "is_of_sections", "limit", "looked_at", "number", "pages",
+        "address", "arguments", "destination", "done", "ended_at", "error", "failed", "is_of_sections", "limit", "looked_at", "number", "owed", "pages",
         "priority", "reading", "selected", "skipped", "started_at", "state", "subscription", "takes_all", "target", "told_at", "total", "undoes",
         "verb", "verdicts", "walk", "wanted",
     )  # fmt: skip
@@ -81,6 +81,8 @@ class Operation:
         self.walk: Walk | None = None
         """What is still to be read."""
         self.pages: deque[Page] = deque()
+        self.owed = 0
+        """Effort that a step took beyond its share: the next ones do so much less."""
         self.reading = 0
         """The number of the read on its way; 0: none."""
         self.undoes = self.verb in (DELETE, PURGE)

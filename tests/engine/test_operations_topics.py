@@ -87,6 +87,20 @@ def test_after_a_crash_nobody_else_has_it_either() -> None:
     assert durable(b, 2, peer=3, name="b") == list("xy")
 
 
+def test_where_a_topic_has_many_subscriptions_a_step_that_gives_back_is_followed_by_flushes_without_one() -> None:
+    b = bench(operation_rows=10, operation_effort=20, slow=True)
+    one_takes_and_one_rejects(b, *"xyz")
+    for number in range(18):
+        durable(b, 10 + number, name=f"idle {number}")
+    number = b.control("operate", DEAD, verb="retry")["operation"]
+    done = []
+    for _ in range(14):
+        b.read()
+        b.flush()
+        done.append(b.database.tables.operations[number].done)
+    assert [done.count(count) for count in (1, 2)] == [4, 4] and done[-1] == 3
+
+
 @LEVELS
 def test_each_of_several_subscriptions_has_its_own_back(level) -> None:
     b = bench()
