@@ -73,14 +73,14 @@ def expire(shard: Shard, cursor: Cursor, message: Message) -> None:
 def expire_range(shard: Shard, cursor: Cursor, messages: Sequence[Message], octets: int) -> int:
     """The same for neighbours that are on disk or in their lane, none of them settled. Returns how many were copied."""
     first, last = messages[0].position, messages[-1].position
-    if kept := cursor.lane.kept:  # timers do not keep bodies
-        messages = [kept.get(message.position, message) for message in messages]
+    kept = cursor.lane.kept  # timers do not keep bodies
     failures = dict(cursor.failures) if cursor.failures else cursor.failures
     settle_range(shard, cursor, first, last, octets, Outcome.EXPIRED)
     _count(shard, cursor, Outcome.EXPIRED, len(messages))
     copied: dict[int, None] = {}
     for low, high in _not_buried(shard, cursor, first, last):
-        for message in messages[low - first : high - first + 1]:
+        for found in messages[low - first : high - first + 1]:
+            message = kept.get(found.position, found)
             message.failures = failures.get(message.position, 0)
             if _part(shard, cursor, message, Outcome.EXPIRED, EXPIRED):
                 copied[message.position] = None
@@ -89,7 +89,7 @@ def expire_range(shard: Shard, cursor: Cursor, messages: Sequence[Message], octe
     if cursor.lane.bodies:
         for message in messages:
             if message.position not in copied:
-                discard_body(shard, message)
+                discard_body(shard, kept.get(message.position, message))
     return len(copied)
 
 

@@ -17,6 +17,7 @@ from .dead import COPY_STEPS, expire_found, expire_range
 from .destination import Lane
 from .keeping import release
 from .message import VOLATILE, Message, Reliability
+from .message_group import recognize
 from .reads import ExpiredWanted
 from .settlement import come_back
 from .shard import Shard
@@ -83,6 +84,7 @@ def page_of_expired(shard: Shard, command: PageLoaded) -> None:
     for message in command.messages:
         if message.body is not None and message.header.lane < VOLATILE:  # spilled, whatever its sender asked for (paging.as_placed)
             message.header = message.header.unstored()
+    recognize(shard, [message for message in command.messages if message.body is not None])  # their copies may be in memory, which no page brings
     for message in sorted(command.messages, key=lambda m: (m.destination, m.header.lane, m.position)):
         _found(shard, message)
 

@@ -10,6 +10,7 @@ import pytest
 
 from broker_core.engine import commands as c
 from broker_core.engine.message import Header, Message, Reliability
+from broker_core.engine.message_group import MessageGroup
 from broker_core.engine.outcome import Outcome
 from broker_core.engine.settings import Settings
 from tests.engine.rig import ASSURED, BEST_EFFORT, DEAD, EXPRESS, QUEUE, START, Bench
@@ -126,6 +127,18 @@ def test_what_had_expired_when_it_came_and_was_spilled_is_found_by_a_sweep_that_
     assert (bench.depth(), bench.depth(DEAD)) == (60, 1)
 
 
+def test_what_was_spilled_and_died_is_still_of_its_group() -> None:
+    bench = small()
+    send(bench, 40, address="queue/other")
+    bench.send("grouped", group="g", expires=START + 10, level=EXPRESS)
+    assert spilled(bench) > 0
+    bench.control("purge", "queue/other")
+    bench.passes(10)
+    bench.control("expire")
+    assert bench.attach(9, address=DEAD) == ["grouped"]
+    assert [m.header.group for m in bench.engine.shard.links[9].unsettled.values()] == [MessageGroup("g")]
+
+
 def test_what_spilled_of_a_topic_because_nothing_durable_wanted_it_expires_in_the_lane_that_it_is_in() -> None:
     bench = small()
     bench.attach(address=TOPIC, credit=0)
@@ -169,7 +182,8 @@ def test_what_is_still_to_be_handed_to_many_consumers_is_within_bounds_and_comes
 
 # -- back-off -------------------------------------------------------------------------------------------------------------------------
 def failing(delay_ms: int = 60_000, **limits: int) -> Bench:
-    return Bench(memory_octets=ROOM, page_octets=PAGE, settings=Settings(redelivery_delay_ms=delay_ms, redelivery_delay_max_ms=delay_ms), **limits)
+    limits = {"memory_octets": ROOM, "page_octets": PAGE, **limits}
+    return Bench(settings=Settings(redelivery_delay_ms=delay_ms, redelivery_delay_max_ms=delay_ms), **limits)
 
 
 def fail_all(bench: Bench, link: int = 1) -> int:
@@ -247,15 +261,20 @@ def test_everything_comes_in_the_end_when_failures_end() -> None:
 
 
 def test_others_are_served_meanwhile_and_who_has_little_in_back_off_too() -> None:
-    bench = failing()
+    bench = failing(page_octets=64 * BODY)  # little is a 64th of it
+    bench.attach(2, address="queue/other", credit=10)
+    bench.attach(3, address="queue/little", credit=10)
+    send(bench, 1, address="queue/little")
+    fail_all(bench, 3)
     bench.attach(credit=10_000)
     for _ in range(6):
         send(bench, 10)
         fail_all(bench)
     assert bench.engine.shard.cooling
-    bench.attach(2, address="queue/other", credit=10)
-    send(bench, 1, address="queue/other")
-    assert len(bench.engine.shard.links[2].unsettled) == 1
+    assert bench.cursor(address="queue/little", lane=14).delayed_octets == BODY
+    for link, address in ((2, "queue/other"), (3, "queue/little")):
+        send(bench, 1, address=address)
+        assert len(bench.engine.shard.links[link].unsettled) == 1
 
 
 def test_it_goes_on_within_a_second_when_memory_has_room_again_for_other_reasons() -> None:
