@@ -27,7 +27,9 @@ from pyspark.sql import DataFrame, Observation, SparkSession
 from pyspark.sql import functions as f
 from pyspark.sql.types import DateType, IntegerType, StringType, StructField, StructType
 
-from . import disk, schema
+from broker_core import disk
+
+from . import schema
 
 FORMAT = 1
 """Of the manifest."""

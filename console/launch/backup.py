@@ -29,6 +29,8 @@ from typing import Any
 from django.db import DatabaseError, ProgrammingError, connection
 from django.db.backends.utils import CursorWrapper
 
+from broker_core import disk
+
 from .child import die_with_us
 from .postgres import client_programs
 from .refusal import CannotStart
@@ -60,7 +62,7 @@ def back_up(target: Path, say: Say) -> dict[str, Any]:
         try:
             manifest = _write(unfinished, say)
             unfinished.rename(target)
-            _flush(target.parent)
+            disk.sync(target.parent)
         except OSError as error:
             raise CannotStart(f"{unfinished} cannot be written: {error.strerror}.") from error
     return manifest
@@ -143,8 +145,8 @@ def _write(folder: Path, say: Say) -> dict[str, Any]:
         }  # fmt: skip
     (folder / MANIFEST).write_text(json.dumps(manifest, indent=1) + "\n")
     for path in folder.iterdir():
-        _flush(path)
-    _flush(folder)
+        disk.sync(path)
+    disk.sync(folder)
     return manifest
 
 
@@ -195,14 +197,6 @@ def summary(cursor: CursorWrapper, counts: dict[str, int]) -> dict[str, int]:
 
 def _octets(path: Path) -> int:
     return path.stat().st_size if path.exists() else 0
-
-
-def _flush(path: Path) -> None:
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 # -- sessions and programs ----------------------------------------------------------------------------------------------------------------

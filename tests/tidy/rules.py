@@ -77,6 +77,7 @@ INWARD = {
     "foreign": {"foreign", "stomp", "engine"},
     "conversion": {"conversion", "stomp", "amqp", "engine"},
     "scram": set(),
+    "disk": set(),
     "config": set(),
     "transport": {"config", "logs"},
     "logs": set(),
@@ -88,8 +89,8 @@ INWARD = {
     "client": {"client", "stomp", "engine"},
     "client.aio": {"client.aio", "client"},
     "worker": {"server", "config", "transport"},
-    "pipeline": {"pipeline", "client", "engine", "store", "conversion", "stomp", "amqp"},
-    "console": {"administered", "config", "control", "foreign", "logs", "pipeline", "transport", "viewing"},
+    "pipeline": {"pipeline", "client", "engine", "store", "conversion", "stomp", "amqp", "disk"},
+    "console": {"administered", "config", "control", "disk", "foreign", "logs", "pipeline", "transport", "viewing"},
 }
 """Which rooms of broker_core each room may import. Nothing imports console but itself."""
 EXCEPTIONS = {(f"console/management/commands/{command}.py", "store") for command in ("migrate", "restore")}

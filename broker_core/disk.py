@@ -11,15 +11,16 @@ def keep(folder: Path, top: Path) -> None:
     OSError."""
     for path, _, names in os.walk(folder, topdown=False):
         for name in names:
-            _sync(Path(path) / name)
-        _sync(Path(path))
+            sync(Path(path) / name)
+        sync(Path(path))
     above = folder
     while above != top:
         above = above.parent
-        _sync(above)
+        sync(above)
 
 
-def _sync(path: Path) -> None:
+def sync(path: Path) -> None:
+    """The same of one file or, of a folder, of the names in it. Raises OSError."""
     handle = os.open(path, os.O_RDONLY)
     try:
         os.fsync(handle)
