@@ -27,7 +27,7 @@ class Source:
 
     @property
     def room(self) -> str:
-        """`engine`, `stomp`, ..., `console`, or the name of a module that is a room of its own (`config`, `control`)."""
+        """`engine`, `stomp`, ..., `console`, or the name of a module that is a room of its own (`config`, `scram`)."""
         return room_of(Path(self.path).with_suffix("").parts)
 
     @property
@@ -82,7 +82,7 @@ INWARD = {
     "transport": {"config", "logs"},
     "logs": set(),
     "administered": {"engine"},
-    "control": {"engine", "scram"},
+    "control": {"control", "engine", "scram"},
     "store": {"store", "engine"},
     "viewing": {"viewing", "engine", "conversion", "stomp", "store"},
     "server": {"server", "engine", "stomp", "amqp", "conversion", "foreign", "store", "config", "scram"},
