@@ -8,6 +8,7 @@ from typing import Any
 from rest_framework import serializers
 from rest_framework.exceptions import ValidationError
 
+from console.services.repeating import COPIES_MAX, CRON_CHARACTERS_MAX, Repetition
 from console.services.sending import TTL_MS_MAX, Outgoing, level_of
 
 from .fields import Body, Choice, Flag, Object, Text, Whole
@@ -70,6 +71,13 @@ class SendBody(MessageBody):
     """The same, or one that is there, to be sent again with what is named here in place of what it says."""
 
     from_message = Reference(required=False, help_text="Left as it is where it is.")
+    count = Whole(min_value=1, max_value=COPIES_MAX, required=False, help_text=f"Copies. A call sends {COPIES_MAX:,} messages at the most, all or none.")
+    period_ms = Whole(min_value=1, max_value=TTL_MS_MAX, required=False, help_text="Between a message, delayed or not, and the next.")
+    repeat = Whole(min_value=0, max_value=COPIES_MAX - 1, required=False, help_text="With period_ms or cron: how many times more.")
+    cron = Text(
+        max_length=CRON_CHARACTERS_MAX, required=False,
+        help_text="minute hour day-of-month month day-of-week, in UTC, such as 0 9 * * mon-fri: its next instants after the delay; a day fits both fields.",
+    )  # fmt: skip
 
 
 def changes_of(given: dict[str, Any]) -> dict[str, Any]:
@@ -89,6 +97,10 @@ def changes_of(given: dict[str, Any]) -> dict[str, Any]:
     elif "base64" in given:
         changes["body"] = given["body"]
     return changes
+
+
+def repetition_of(given: dict[str, Any]) -> Repetition:
+    return Repetition(**{name: given[name] for name in ("count", "period_ms", "repeat", "cron") if name in given})
 
 
 def outgoing_of(given: dict[str, Any]) -> Outgoing:

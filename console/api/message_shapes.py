@@ -1,5 +1,6 @@
 """What the API answers with of messages."""
 
+from collections.abc import Sequence
 from typing import Any
 
 from rest_framework import serializers
@@ -9,6 +10,7 @@ from broker_core.viewing.page import STATES, Page, Seen, key_text
 from console.instants import instant
 from console.services.browsing import View
 from console.services.sending import REASON
+from console.services.sending import Sent as SentMessage
 
 from .shapes import Boolean, Instant, Integer, Shape, String
 
@@ -109,7 +111,10 @@ class DeadGroups(Shape):
 
 
 class Sent(Shape):
-    message_id = String()
+    message_id = String(help_text="Of the first.")
+    message_ids = serializers.ListField(child=String(), help_text="Of all that were sent, in the order in which they are due.")
+    first_due_at = Instant(allow_null=True, help_text="Null: at once.")
+    last_due_at = Instant(allow_null=True)
 
 
 class Imported(Shape):
@@ -117,6 +122,11 @@ class Imported(Shape):
 
 
 # -- from what services answer ------------------------------------------------------------------------------------------------------------
+def all_sent(sent: Sequence[SentMessage]) -> dict[str, Any]:
+    identifiers = [each.message_id for each in sent]
+    return {"message_id": identifiers[0], "message_ids": identifiers, "first_due_at": instant(sent[0].due_at), "last_due_at": instant(sent[-1].due_at)}
+
+
 def listed(seen: Seen, added: dict[str, Any]) -> dict[str, Any]:
     message, header, holder = seen.message, seen.message.header, seen.holder or {}
     reserved = seen.reserved_by

@@ -123,19 +123,22 @@ class Messages(OfMessages):
         )
         return Response(page_of_messages(found))  # in its shape already: a serializer would take longer than the search
 
-    @says("Send a message, or one again, perhaps edited", message_shapes.Sent, status=201, asks_only=True, body=message_bodies.SendBody, once=True)
+    @says(
+        "Send a message, or one again, perhaps edited; once, or repeatedly", message_shapes.Sent, status=201, asks_only=True, body=message_bodies.SendBody,
+        once=True,
+    )  # fmt: skip
     @idempotent
     def post(self, request: Request, number: str) -> Response:
         it = self.found(number)
         given = self.body(message_bodies.SendBody)
-        reference = given.get("from_message")
+        reference, asked = given.get("from_message"), message_bodies.repetition_of(given)
         if reference is None:
-            identifier = sending.send(self.actor, it.address, message_bodies.outgoing_of(given))
+            sent = sending.send(self.actor, it.address, message_bodies.outgoing_of(given), asked=asked)
         else:
             source = self.found(str(reference["destination"]))
             named = sending.Source(source.address, self.key(reference["message"]), reference.get("subscription"))
-            identifier = sending.send_again(self.actor, it.address, named, message_bodies.changes_of(given))
-        return Response({"message_id": identifier}, 201, headers={"Location": f"/api/v1/destinations/{it.number}/messages"})
+            sent = sending.send_again(self.actor, it.address, named, message_bodies.changes_of(given), asked=asked)
+        return Response(message_shapes.Sent(message_shapes.all_sent(sent)).data, 201, headers={"Location": f"/api/v1/destinations/{it.number}/messages"})
 
 
 class OneMessage(OfMessages):

@@ -15,7 +15,7 @@ from rest_framework.response import Response
 
 from broker_core.control import InvalidRequest
 from broker_core.viewing import InvalidFilter
-from console.services import access, accounts, alerts, foreign, grants, login, looking, objects, operators, replays, schedule, sending, tokens
+from console.services import access, accounts, alerts, foreign, grants, login, looking, objects, operators, repeating, replays, schedule, sending, tokens
 from console.services.definition_text import InvalidDefinitions
 from console.services.refusals import AlreadyThere, NotThere
 
@@ -44,7 +44,7 @@ CODES: dict[str, tuple[int, str]] = {
 """Status and title by code."""
 SENTENCES = (
     InvalidDefinitions, InvalidRequest, InvalidFilter, access.InvalidRule, accounts.InvalidAccount, alerts.InvalidAlert, foreign.InvalidLink,
-    grants.InvalidGrant, objects.InvalidObject, operators.InvalidOperator, replays.InvalidReplay,
+    grants.InvalidGrant, objects.InvalidObject, operators.InvalidOperator, repeating.InvalidRepetition, replays.InvalidReplay,
     schedule.InvalidSchedule, sending.InvalidMessage, tokens.InvalidToken,
 )  # fmt: skip
 """What services raise for what can never be done as it is asked."""

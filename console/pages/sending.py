@@ -13,11 +13,13 @@ from django.views.decorators.http import require_http_methods
 from broker_core.viewing import LEVEL_NAMES
 from broker_core.viewing.rendering import SHOWN_OCTETS, UNKNOWN, ShownBody
 from console.api.message_lines import read_file
+from console.instants import instant
 from console.permissions import BROWSE_BODIES, DELETE, SEND, may
 from console.selectors.destinations import Destination
 from console.services import browsing, operations
 from console.services import sending as service
 from console.services.audit import require
+from console.services.repeating import COPIES_MAX, Repetition
 
 from .actor import actor_of
 from .destination_tabs import tabs
@@ -26,8 +28,10 @@ from .message_search import WrongKey, key_of, milliseconds_of, search_of
 from .messages import ORIGIN
 from .properties_text import InvalidProperties, read_properties, typed, written_properties
 
-FIELDS = ("destination", "body", "content_type", "properties", "reliability", "priority", "ttl", "delay", "correlation_id", "reply_to", "type", "group_id")
+AGAIN = ("count", "period", "repeat", "cron")
 NAMED = ("correlation_id", "reply_to", "type", "group_id")
+FIELDS = ("destination", "body", "content_type", "properties", "reliability", "priority", "ttl", "delay", *NAMED, *AGAIN)
+DIGITS_MAX = 9
 KINDS = {"text": "text/plain;charset=utf-8", "json": "application/json", "xml": "application/xml"}
 
 
@@ -52,6 +56,7 @@ def send(request: HttpRequest, number: str) -> HttpResponse:
         "it": it, "given": given, "problem": problem, "source": source, "asked": search.asked, "levels": LEVEL_NAMES, "kinds": KINDS.values(),
         "kept": kept, "tabs": tabs(it, "messages"), "may_delete": source is not None and may(actor, DELETE, it.address), "key": request.GET.get("from", ""),
         "bodies": source is None or may(actor, BROWSE_BODIES, it.address), "removes": bool(request.POST.get("remove")),
+        "copies_max": COPIES_MAX, "again": any(given[name] for name in AGAIN),
     }  # fmt: skip
     return render(request, "console/send.html", context, status=400 if problem else 200)
 
@@ -77,7 +82,7 @@ def _filled(actor: Any, source: service.Source, it: Destination) -> tuple[dict[s
         "destination": str(view.added.get(ORIGIN) or it.address), "body": (body.text or "") if body is not None and whole else "",
         "content_type": body.content_type if body is not None else "", "properties": written_properties(typed(view.properties, headers.get(service.TYPES, ""))),
         "reliability": LEVEL_NAMES[view.seen.message.header.reliability], "priority": str(int(view.seen.message.header.priority)),
-        "ttl": "" if left is None else f"{-(-left // 1000)} s", "delay": "",
+        "ttl": "" if left is None else f"{-(-left // 1000)} s", "delay": "", **dict.fromkeys(AGAIN, ""),
     }  # fmt: skip
     filled |= {ours: headers.get(name, "") for name, ours in service.NAMED.items()}
     return filled, not whole
@@ -86,20 +91,20 @@ def _filled(actor: Any, source: service.Source, it: Destination) -> tuple[dict[s
 def _sent(request: HttpRequest, it: Destination, source: service.Source | None, given: dict[str, str], *, kept: bool) -> HttpResponse:
     """Raises InvalidMessage, InvalidProperties, ValueError, PermissionDenied."""
     actor, address = actor_of(request), given["destination"].strip().removeprefix("/")
-    changes = _changes(given)
+    changes, asked = _changes(given), _repetition(given)
     if not kept:
         if len(given["body"].encode()) > SHOWN_OCTETS * 8:
             raise ValueError(f"A body typed here has at most {SHOWN_OCTETS * 8:,} octets: import larger ones.")
         changes |= {"body": given["body"].encode(), "content_type": given["content_type"], "content_encoding": ""}
     if source is None:
-        identifier = service.send(actor, address, service.Outgoing(**changes))
+        sent = service.send(actor, address, service.Outgoing(**changes), asked=asked)
     else:
         view = browsing.message(actor, it.address, source.key, source.subscription)
         gone = {name: None for name in view.properties if name not in changes["properties"]}
         if _is_untouched(view.body, given["body"]):
             changes = {name: value for name, value in changes.items() if name not in ("body", "content_encoding")}
-        identifier = service.send_again(actor, address, source, {**changes, "properties": {**gone, **changes["properties"]}})
-    messages.success(request, f"Sent to {address} as {identifier}.")
+        sent = service.send_again(actor, address, source, {**changes, "properties": {**gone, **changes["properties"]}}, asked=asked)
+    messages.success(request, _told(address, sent))
     if source is not None and request.POST.get("remove"):
         arguments = {"verb": "delete", "messages": [list(source.key)]} | ({"subscription": source.subscription} if source.subscription is not None else {})
         outcome = operations.begin(actor, it.address, arguments)
@@ -107,6 +112,29 @@ def _sent(request: HttpRequest, it: Destination, source: service.Source | None, 
             return redirect("operation", outcome.request)
         messages.warning(request, f"The original is still there: {outcome.refused or 'no node has answered.'}")
     return redirect("messages_of", it.number)
+
+
+def _told(address: str, sent: list[service.Sent]) -> str:
+    first, last = sent[0], sent[-1]
+    if len(sent) == 1:
+        return f"Sent to {address} as {first.message_id}."
+    begin, end = (f"{instant(each.due_at):%Y-%m-%d %H:%M:%S} UTC" if each.due_at else "now" for each in (first, last))
+    due = f", due {begin}" if begin == end else f", the first due {begin}, the last {end}"
+    return f"{len(sent):,} sent to {address}{'' if last.due_at is None else f'{due}: those that wait are under Scheduled'}. The first is {first.message_id}."
+
+
+def _repetition(given: dict[str, str]) -> Repetition:
+    """Raises ValueError."""
+    numbers: dict[str, int] = {}
+    for name, words in (("count", "Copies are"), ("repeat", "More times are")):
+        if text := given[name].strip():
+            if not (text.isascii() and text.isdigit() and len(text) <= DIGITS_MAX):
+                raise ValueError(f"{words} a whole number.")
+            numbers[name] = int(text)
+    period = milliseconds_of(given["period"]) if given["period"].strip() else None
+    if given["period"].strip() and period is None:
+        raise ValueError("The period is like 90 s, 5 min, 2 h or 3 d.")
+    return Repetition(period_ms=period, cron=given["cron"].strip(), **numbers)
 
 
 def _typed_in(text: str) -> str:

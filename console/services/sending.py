@@ -13,15 +13,19 @@ from django.db import DataError, OperationalError, transaction
 from broker_core.viewing import LEVEL_NAMES, STORED, StoredBody, rendering
 from broker_core.viewing.page import Key
 from console.permissions import BROWSE_BODIES, SEND
+from console.selectors.rows import rows
 from console.sending import send as send_by_sql
 
 from . import browsing
 from .audit import Actor, record, require
+from .repeating import ONCE, Repetition, lags
 
 RESENT_OCTETS_MAX = 8 << 20
 """Of a body that is sent again: it goes through the console's memory. The operation `copy` has no such bound."""
 LINES_MAX = 10_000
 LINES_OCTETS_MAX = 8 << 20
+COPIES_OCTETS_MAX = LINES_OCTETS_MAX
+"""Of all copies that one call sends, as of all lines: it is one transaction."""
 ERRORS_MAX = 100
 TYPES = "property-types"
 NAMED = {"correlation-id": "correlation_id", "reply-to": "reply_to", "type": "type", "JMSXGroupID": "group_id"}
@@ -64,14 +68,51 @@ class Outgoing:
     duplicate_id: str | None = None
 
 
-def send(actor: Actor, address: str, outgoing: Outgoing, *, again: str = "") -> str:
-    """The message's identifier. `again`: that of the message that it is a copy of. Raises PermissionDenied, InvalidMessage."""
+@dataclass(slots=True, frozen=True)
+class Sent:
+    message_id: str
+    due_at: int | None
+    """In ms, by the database's clock; None: it is not delayed."""
+
+
+def send(actor: Actor, address: str, outgoing: Outgoing, *, again: str = "", asked: Repetition = ONCE) -> list[Sent]:
+    """One message, or all that are asked for in the order in which they are due: all of them, or none. `again`: identifier of the message that it is a copy of.
+    Raises PermissionDenied, InvalidMessage, InvalidRepetition."""
     require(actor, SEND, "send", address)
     with transaction.atomic():
-        identifier = _send(address, outgoing)
-        told = {"message": identifier} | ({"from": again} if again else {})
-        record(actor.name, actor.origin, "send", address, told)
-    return identifier
+        sent = _send_copies(address, outgoing, asked)
+        told = {"message": sent[0].message_id} | ({"from": again} if again else {}) | asked.told
+        record(actor.name, actor.origin, "send", address, told, result={"sent": len(sent)} if len(sent) > 1 else None)
+    return sent
+
+
+def _send_copies(address: str, outgoing: Outgoing, asked: Repetition) -> list[Sent]:
+    """Instants count from the beginning of the call, however long it takes to send the ones before."""
+    delay, ttl = outgoing.delay_ms or 0, outgoing.ttl_ms
+    (clock,) = rows("SELECT (extract(epoch FROM clock_timestamp()) * 1000)::int8 AS ms")
+    began, now = time.monotonic(), clock["ms"]
+    waits = lags(asked, delay, now)
+    _check_copies(outgoing, len(waits) * asked.count)
+    sent = []
+    for lag in waits:
+        wait = delay + lag
+        for _ in range(asked.count):
+            left = max(wait - int((time.monotonic() - began) * 1000), 0)
+            copy = replace(outgoing, delay_ms=left or None, ttl_ms=None if ttl is None else ttl + lag)
+            sent.append(Sent(_send(address, copy), now + wait if wait else None))
+    return sent
+
+
+def _check_copies(outgoing: Outgoing, count: int) -> None:
+    """Raises InvalidMessage."""
+    if count == 1:
+        return
+    if outgoing.duplicate_id is not None:
+        raise InvalidMessage("of messages with one duplicate_id all but the first are dropped: leave it out to send several")
+    texts = [outgoing.content_type, outgoing.content_encoding, *(getattr(outgoing, name) for name in NAMED.values()), json.dumps(dict(outgoing.properties))]
+    octets = len(outgoing.body) + sum(len(text.encode()) for text in texts if text)
+    if count * octets > COPIES_OCTETS_MAX:
+        raise InvalidMessage(f"{count:,} messages of {octets:,} octets each are more than the {COPIES_OCTETS_MAX:,} octets that one call sends")
 
 
 def _send(address: str, outgoing: Outgoing) -> str:
@@ -122,12 +163,13 @@ class Source:
     subscription: int | None = None
 
 
-def send_again(actor: Actor, address: str, source: Source, changes: Mapping[str, Any]) -> str:
-    """A message once more, with these changes; it stays where it is. Raises PermissionDenied, browsing.NoMessage, InvalidMessage, NodeSilent, Declined."""
+def send_again(actor: Actor, address: str, source: Source, changes: Mapping[str, Any], *, asked: Repetition = ONCE) -> list[Sent]:
+    """A message once more, or as often as it is asked for, with these changes; it stays where it is. Raises PermissionDenied, browsing.NoMessage,
+    InvalidMessage, InvalidRepetition, NodeSilent, Declined."""
     require(actor, SEND, "send", address)
     require(actor, BROWSE_BODIES, "send", source.address)
     outgoing, identifier = _copied(actor, source)
-    return send(actor, address, _changed(outgoing, changes), again=identifier)
+    return send(actor, address, _changed(outgoing, changes), again=identifier, asked=asked)
 
 
 def _copied(actor: Actor, source: Source) -> tuple[Outgoing, str]:

@@ -122,7 +122,7 @@ ROOM_OF_LIBRARY = {
     "joserfc": ("console/single_sign_on.py",),
     "requests": ("console/single_sign_on.py",),
     "django_celery_beat": ("console/services/schedule.py", "console/selectors/schedule.py"),
-    "celery": ("worker", "transport", "console/celery.py"),
+    "celery": ("worker", "transport", "console/celery.py", "console/services/repeating.py"),
     "kombu": ("transport",),
     "sqlalchemy": ("transport",),
     "psycopg": ("store", "pipeline", "broker_core/server/supervisor.py", "console/settings.py"),
