@@ -8,48 +8,37 @@ from itertools import islice
 from typing import Any
 
 from . import compaction, operating, undoing
-from .accounting import discard_body, discard_waiting, forget_delayed
 from .address import DEAD_MESSAGE_QUEUE, is_reserved, is_temporary, is_valid
-from .aliases import Alias, why_not_alias
+from .aliases import Alias, find, stands_for, why_not_alias
 from .aliases import problem as alias_problem
 from .capacity import follow_limits
 from .commands import Control, Direction
-from .cursor import Cursor
 from .destination import Destination
+from .discarding import destroy, destroy_by_hand, purge
 from .settings import Settings
-from .duplicates import follow_settings, forget_all
-from .definitions import AliasDeleted, DestinationDestroyed, PolicyDefined, PolicyDropped
-from .outcome import Outcome
+from .duplicates import follow_settings
+from .definitions import AliasDeleted, PolicyDefined, PolicyDropped
 from .outputs import Detached
 from .eligibility import rearrange
 from .expiring import sweep_expired
 from .foreign import follow_foreign
 from .founding import end_by_hand, found, look_at_subscriptions
-from .grouping import disown_ineligible, forget_aside, forget_groups
+from .grouping import disown_ineligible
 from .looking import look
-from .matching import part, topic_destroyed
 from .levels import Levels, level_warnings, levels_of
 from .maintenance import compactable
-from .message import VOLATILE, Message
 from .ordering import prepare
 from .placing import create, define, why_no_members
 from .policy import POLICIES_MAX, Policy, why_not
 from .presence import disconnect, list_connections, list_consumers, list_producers, list_transactions, list_unsettled, release
 from .prepared import HANDS, resolve_by_hand
 from .refusal import Declined, Refusal
-from .registering import count_selector, forget
 from .rescheduling import change
-from .scanning import abandon, leave
 from .settlement import feed
 from .shard import Shard
 from .subscribing import close, end
-from .subscription import Subscription
-from .temporary import end_temporary
-from .records import Record
 from .topics import leave_out
 
-PURGE_UNSEEN = 1_000
-"""A purge takes what has come since the operator looked, but not more than he saw and so many."""
 Answer = dict[str, Any]
 REAP_MAX = 1000
 """Destinations, and subscriptions, reaped in one request: a commit stays short; the scheduler asks again."""
@@ -81,7 +70,7 @@ def _create(shard: Shard, command: Control) -> Answer:
     if address in shard.destinations:
         raise Declined(Refusal.DESTINATION_EXISTS, address)
     if address in shard.aliases:
-        raise Declined(Refusal.DESTINATION_EXISTS, _stands_for(shard, address))
+        raise Declined(Refusal.DESTINATION_EXISTS, stands_for(shard, address))
     if len(shard.destinations) >= shard.limits.destinations_max:
         detail = f"there are {len(shard.destinations)}; destroy some that nobody uses, or restart the nodes with a larger SURETY_DESTINATIONS_MAX"
         raise Declined(Refusal.TOO_MANY_DESTINATIONS, detail)
@@ -92,7 +81,7 @@ def _create(shard: Shard, command: Control) -> Answer:
 
 
 def _update(shard: Shard, command: Control) -> Answer:
-    destination = _find(shard, command)
+    destination = find(shard, command)
     before, settings = destination.settings, _settings(destination.settings, command)
     if settings.foreign_link and not before.foreign_link and destination.consumers:
         raise Declined(Refusal.DESTINATION_IN_USE, f"{destination.consumers} consumers have it open: nobody consumes from a queue that is forwarded")
@@ -170,7 +159,7 @@ def _settings(settings: Settings, command: Control) -> Settings:
 
 
 def _pause(shard: Shard, command: Control) -> Answer:
-    destination = _find(shard, command)
+    destination = find(shard, command)
     if destination.address == DEAD_MESSAGE_QUEUE:
         raise Declined(Refusal.DESTINATION_RESERVED, "the dead message queue cannot be paused")
     destination.state |= _direction(command)
@@ -178,7 +167,7 @@ def _pause(shard: Shard, command: Control) -> Answer:
 
 
 def _resume(shard: Shard, command: Control) -> Answer:
-    destination = _find(shard, command)
+    destination = find(shard, command)
     destination.state &= ~_direction(command)
     for subscription in destination.subscriptions:
         shard.mark(subscription)
@@ -199,145 +188,6 @@ def _direction(command: Control) -> Direction:
     return Direction[name]
 
 
-def _purge(shard: Shard, command: Control) -> Answer:
-    """Discard every message that is not delivered to a consumer just now (Open MQ's default); O(blocks), whatever the depth."""
-    destination = _find(shard, command)
-    _check_seen(destination, command)
-    record = undoing.begin(shard, command.request, command.verb, destination)
-    stored = destination.octets - destination.octets_volatile
-    purged = sum(_purge_cursor(shard, cursor, record) for subscription in destination.subscriptions for cursor in subscription.order)
-    _recount_octets(destination)
-    shard.batch.touched[destination] = None
-    answer = {"purged": purged, "outstanding": destination.depth}
-    if record is None:
-        return answer
-    record.lapses_at = shard.now + undoing.period(shard, destination)
-    if undoing.write(shard, record, stored - (destination.octets - destination.octets_volatile)):
-        answer |= {"undo": record.number, "undoable": record.messages}
-    return answer
-
-
-def _check_seen(destination: Destination, command: Control) -> None:
-    """Nobody agreed to discard more than he could have seen coming (R22)."""
-    seen = command.arguments.get("depth")
-    if isinstance(seen, int) and destination.depth > 2 * seen + PURGE_UNSEEN:
-        raise Declined(Refusal.DESTINATION_IN_USE, f"it holds {destination.depth} messages now, {seen} when you looked: look again")
-
-
-def _purge_cursor(shard: Shard, cursor: Cursor, record: Record | None = None) -> int:
-    """`record`: of what may come back."""
-    before, tail = cursor.depth, cursor.lane.tail
-    subscription = cursor.subscription
-    held = [message for message in subscription.delivered() if message.header.lane == cursor.index]
-    kept = sorted([*(m.position for m in held), *cursor.reserved, *cursor.accepted])
-    discard_waiting(shard, cursor)
-    forget_aside(cursor)
-    cursor.loaded = tail
-    for scan in cursor.scans:
-        abandon(shard, scan)
-    still = set(kept)
-    if record is not None and cursor.durable:
-        _keep_for_undo(shard, record, cursor, kept)
-    for position in [p for p in cursor.failures if p not in still]:
-        del cursor.failures[position]
-        if cursor.durable:
-            cursor.failures_changed[position] = None
-    first = cursor.progress.floor
-    for stop in [*kept, tail]:
-        for low, high in list(cursor.progress.unsettled(first, stop - 1)):
-            cursor.progress.settle(low, high)
-            if cursor.durable:
-                shard.batch.settled.append((subscription.number, cursor.index, low, high, Outcome.PURGED))
-        first = stop + 1
-    shard.change(cursor)
-    shard.batch.synchronous = True
-    return before - cursor.depth
-
-
-def _keep_for_undo(shard: Shard, record: Record, cursor: Cursor, held: list[int]) -> None:
-    """All but what somebody holds."""
-    failed, first = sorted(cursor.failures), cursor.progress.floor
-    for stop in [*held, cursor.lane.tail]:
-        for low, high in cursor.progress.unsettled(first, stop - 1):
-            undoing.keep(shard, record, cursor, low, high, failed)
-        first = stop + 1
-
-
-def _recount_octets(destination: Destination) -> None:
-    """After a purge only what is delivered holds octets."""
-    destination.octets = sum(m.size for s in destination.subscriptions for m in _held(s))
-    destination.octets_volatile = sum(m.size for s in destination.subscriptions for m in _held(s) if m.header.lane >= VOLATILE or not s.durable)
-
-
-def _held(subscription: Subscription) -> list[Message]:
-    return [*subscription.delivered(), *(message for cursor in subscription.order for message in cursor.reserved.values())]
-
-
-def _destroy(shard: Shard, command: Control) -> Answer:
-    destination = _find(shard, command)
-    if is_reserved(destination.address):
-        raise Declined(Refusal.DESTINATION_RESERVED, destination.address)
-    _check_seen(destination, command)
-    depth = destination.depth
-    scheduled = destination.scheduled
-    if command.arguments.get("if_unused") and (depth or scheduled or destination.consumers):
-        raise Declined(Refusal.DESTINATION_IN_USE, destination.address)
-    destroy(shard, destination)
-    return {"discarded": depth, "scheduled": scheduled}
-
-
-def destroy(shard: Shard, destination: Destination) -> None:
-    """Its links are detached with a reason; its messages are discarded, never to the dead message queue (checklist item 76)."""
-    for subscription in destination.subscriptions:
-        if subscription.wildcard is not None:
-            _take_away(shard, subscription)
-        for link in list(subscription.links.values()):
-            detail = f"{destination.address} was destroyed"
-            shard.batch.outputs.append(Detached(link.peer.number, link.number, Refusal.NO_SUCH_DESTINATION, detail))
-            del shard.links[link.number], link.peer.links[link.number], subscription.links[link.number]
-            leave(shard, link)
-            count_selector(shard, link.peer.account, -link.selector_octets)
-            for message in link.unsettled.values():
-                if message.header.lane >= VOLATILE:
-                    discard_body(shard, message)
-            link.unsettled = {}
-        for cursor in subscription.order:
-            cursor.accepted = []
-            if not cursor.stored:
-                for message in cursor.reserved.values():
-                    discard_body(shard, message)
-            cursor.reserved.clear()
-            shard.batch.settling.pop(cursor, None)
-            _purge_cursor(shard, cursor)
-        forget_groups(shard, subscription)
-        forget(shard, subscription)
-    if destination.owner is not None:
-        end_temporary(shard, destination)
-        return
-    undoing.destroyed(shard, destination)
-    forget_delayed(shard, destination)
-    forget_all(shard, destination)
-    del shard.destinations[destination.address], shard.numbered[destination.number]
-    shard.foreign.pop(destination, None)
-    topic_destroyed(shard, destination)
-    shard.batch.definitions.append(DestinationDestroyed(destination.number))
-
-
-def _take_away(shard: Shard, member: Subscription) -> None:
-    """From its wildcard subscription. What consumers hold of the topic is over; they themselves go on with the others."""
-    held = list(member.delivered()) if member.depth else []
-    for message in held:
-        if message.header.lane >= VOLATILE:
-            discard_body(shard, message)
-    for link in member.links.values() if held else ():
-        tags = [tag for tag, message in link.unsettled.items() if message.destination == member.destination.number]
-        link.octets -= sum([link.unsettled.pop(tag).size for tag in tags])
-        link.regain(len(tags))
-        feed(shard, link)
-    part(member)
-    member.links = {}
-
-
 def _resolve(shard: Shard, command: Control) -> Answer:
     """A prepared branch whose transaction manager does not come back, ended by hand; or an outcome of that kind forgotten."""
     number = command.arguments.get("branch")
@@ -352,7 +202,7 @@ def _resolve(shard: Shard, command: Control) -> Answer:
 
 def _operate(shard: Shard, command: Control) -> Answer:
     """An operation on many messages begins; it has the request's number."""
-    operation = prepare(shard, _find(shard, command), command)
+    operation = prepare(shard, find(shard, command), command)
     if isinstance(operation, tuple):
         raise Declined(*operation)
     return {"operation": operation.number}
@@ -419,18 +269,6 @@ def _end_inactive(shard: Shard) -> int:
     return len(ended)
 
 
-def _find(shard: Shard, command: Control) -> Destination:
-    destination = shard.destinations.get(command.address)
-    if destination is None:
-        alias = command.address in shard.aliases
-        raise Declined(Refusal.NO_SUCH_DESTINATION, _stands_for(shard, command.address) if alias else command.address)
-    return destination
-
-
-def _stands_for(shard: Shard, address: str) -> str:
-    return f"{address} is an alias of {shard.aliases[address].target}"
-
-
 def _alias(shard: Shard, command: Control) -> Answer:
     """Made, or changed where it is named."""
     address, arguments, known = command.address, command.arguments, shard.aliases.get(command.address)
@@ -440,7 +278,7 @@ def _alias(shard: Shard, command: Control) -> Answer:
     if creates and address in shard.destinations:
         raise Declined(Refusal.DESTINATION_EXISTS, address)
     if creates and known is not None:
-        raise Declined(Refusal.DESTINATION_EXISTS, _stands_for(shard, address))
+        raise Declined(Refusal.DESTINATION_EXISTS, stands_for(shard, address))
     if not creates and known is None:
         raise Declined(Refusal.NO_SUCH_DESTINATION, f"{address} is no alias")
     if creates and len(shard.aliases) >= shard.limits.aliases_max:
@@ -473,8 +311,8 @@ _VERBS: dict[str, Callable[[Shard, Control], Answer | None]] = {
     "drop_policy": _drop_policy,
     "pause": _pause,
     "resume": _resume,
-    "purge": _purge,
-    "destroy": _destroy,
+    "purge": purge,
+    "destroy": destroy_by_hand,
     "undo": undoing.undo,
     "give_up": undoing.give_up,
     "subscribe": found,

@@ -11,11 +11,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from .address import is_reserved, is_temporary, is_topic, is_valid
-from .commands import Attach, Browse, Send
+from .commands import Attach, Browse, Control, Send
 from .definitions import AliasDefined
+from .destination import Destination
 from .levels import Levels
 from .message import LEVEL_NAMES, Reliability
-from .refusal import Refusal
+from .refusal import Declined, Refusal
 from .shard import Shard
 
 CHAIN_MAX = 8
@@ -96,6 +97,19 @@ def target_of(shard: Shard, address: str) -> str:
     while address in shard.aliases:
         address = shard.aliases[address].target
     return address
+
+
+def stands_for(shard: Shard, address: str) -> str:
+    return f"{address} is an alias of {shard.aliases[address].target}"
+
+
+def find(shard: Shard, command: Control) -> Destination:
+    """What a request names. Raises Declined: nothing, or an alias, which is none itself."""
+    destination = shard.destinations.get(command.address)
+    if destination is None:
+        alias = command.address in shard.aliases
+        raise Declined(Refusal.NO_SUCH_DESTINATION, stands_for(shard, command.address) if alias else command.address)
+    return destination
 
 
 def redirect(shard: Shard, send: Send) -> tuple[Refusal | None, str]:

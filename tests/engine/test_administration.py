@@ -9,7 +9,7 @@ import pytest
 
 from broker_core.engine import commands as c
 from broker_core.engine.address import is_valid
-from broker_core.engine.administration import PURGE_UNSEEN
+from broker_core.engine.discarding import PURGE_UNSEEN
 from broker_core.engine.outcome import Outcome
 from broker_core.engine.outputs import Detached
 from broker_core.engine.refusal import Refusal

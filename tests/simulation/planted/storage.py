@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from broker_core.engine import accounting, administration, maintenance, paging, segments, settlement
+from broker_core.engine import accounting, discarding, maintenance, paging, segments, settlement
 from broker_core.engine.progress import Progress
 
 from .plant import Plant
@@ -73,7 +73,7 @@ def reader_forgotten(plant: Plant) -> None:
 
 def purged_messages_stay(plant: Plant) -> None:
     """A purge settles what waits in memory and leaves it there."""
-    right = administration._purge_cursor
+    right = discarding._purge_cursor
 
     def purge(shard: Any, cursor: Any, *record: Any) -> int:
         ready = list(cursor.ready)
@@ -81,7 +81,7 @@ def purged_messages_stay(plant: Plant) -> None:
         cursor.ready.extend(ready)
         return count
 
-    plant.put(administration, "_purge_cursor", purge)
+    plant.put(discarding, "_purge_cursor", purge)
 
 
 def bodies_of_the_volatile_kept(plant: Plant) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from broker_core.engine import administration, maintenance, recovery, undoing
+from broker_core.engine import discarding, maintenance, recovery, undoing
 
 from .plant import Plant
 
@@ -56,9 +56,9 @@ def undo_is_not_in_the_ledger(plant: Plant) -> None:
 
 def what_is_held_is_undone_too(plant: Plant) -> None:
     """A purge keeps what consumers and transactions hold as if it had discarded that, too."""
-    right = administration._keep_for_undo
+    right = discarding._keep_for_undo
 
-    plant.put(administration, "_keep_for_undo", lambda shard, record, cursor, _held: right(shard, record, cursor, []))
+    plant.put(discarding, "_keep_for_undo", lambda shard, record, cursor, _held: right(shard, record, cursor, []))
 
 
 def cursor_stays_where_it_is(plant: Plant) -> None:
