@@ -9,6 +9,7 @@ from collections.abc import Iterator
 import pytest
 
 from broker_core.client import Connection, Queue, Topic
+from tests.acceptance import secured as certified
 from tests.acceptance.python_client import factory
 from tests.support import jms
 from tests.support.service import Service
@@ -36,6 +37,12 @@ def fuzzed() -> Iterator[Service]:
     """Hostile input gets a service of its own: its log on failure is then about nothing else. A stranger has 2 s to log in."""
     with Service(environment={"SURETY_LOGIN_SECONDS": "2"}) as service:
         yield service
+
+
+@pytest.fixture(scope="package")
+def secured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[certified.Secured]:
+    with certified.running(tmp_path_factory.mktemp("service"), tmp_path_factory.mktemp("client")) as running:
+        yield running
 
 
 @pytest.fixture(scope="package")

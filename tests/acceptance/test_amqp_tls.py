@@ -6,8 +6,6 @@ import socket
 import subprocess
 import time
 import uuid
-from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -19,34 +17,11 @@ from broker_core.amqp.frames import AMQP_HEADER, SASL_HEADER, frame, sasl_frame
 from broker_core.amqp.performatives import Open, SaslInit
 from tests.acceptance import test_javascript_clients as javascript
 from tests.acceptance.programs import play
-from tests.support.certificates import certificate
+from tests.acceptance.secured import IDLE_MS, Secured
 from tests.support.service import Service
 
 packages = javascript.packages
-IDLE_MS = 2000
 PASSWORD = "of-the-store"
-
-
-@dataclass
-class Secured:
-    service: Service
-    own: Path
-    """Of the service, which is its own authority."""
-    certificate: Path
-    """Of a client whose account is guest."""
-    key: Path
-
-
-@pytest.fixture(scope="module")
-def secured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Secured]:
-    own, own_key = certificate(tmp_path_factory.mktemp("service"))
-    client, key = certificate(tmp_path_factory.mktemp("client"), "guest")
-    environment = {
-        "SURETY_TLS_CERT": str(own), "SURETY_TLS_KEY": str(own_key), "SURETY_TLS_CLIENT_CA": str(client), "SURETY_AMQP_ANONYMOUS_ACCOUNT": "guest",
-        "SURETY_AMQP_IDLE_MS": str(IDLE_MS),
-    }  # fmt: skip
-    with Service(environment=environment) as service:
-        yield Secured(service, own, client, key)
 
 
 def test_proton_logs_in_by_its_certificate(secured: Secured) -> None:

@@ -11,10 +11,10 @@ from types import ModuleType
 
 import pytest
 
-from tests.acceptance.programs import Playing, play, played
+from tests.acceptance.programs import Playing, played
+from tests.acceptance.secured import Secured
 from tests.acceptance.stomp_py import consumers, delays, duplicates, groups, limits, patterns, queues, requests, selectors, topics, transactions
 from tests.acceptance.windows import create, open_window
-from tests.support.certificates import certificate
 from tests.support.service import REPOSITORY, Service
 
 DEBIAN = Path("/usr/bin/python3")
@@ -75,15 +75,12 @@ def test_the_client_of_debian_is_tried_too() -> None:
         pytest.skip(f"{DEBIAN} has no stomp.py, so only the newest is tried (Debian: python3-stomp)")
 
 
-def test_tls_and_a_short_way_to_the_dead_message_queue(tmp_path: Path) -> None:
-    certificate_file, key_file = certificate(tmp_path)
-    environment = {
-        "SURETY_TLS_CERT": str(certificate_file), "SURETY_TLS_KEY": str(key_file),
-        "SURETY_REDELIVERY_MAX": "2", "SURETY_REDELIVERY_DELAY_MS": "100",
-    }  # fmt: skip
-    with Service(environment=environment) as service:
-        for number, (interpreter, _) in enumerate(CLIENTS):
-            over_tls = command(interpreter, service.stomp_tls_port, f"/queue/tls.{number}", "over_tls", str(certificate_file))
-            refused = command(interpreter, service.stomp_port, f"/queue/dead.{number}", "refused_until_dead")
-            assert play(over_tls, REPOSITORY) == ""
-            assert play(refused, REPOSITORY) == ""
+def test_tls_and_a_short_way_to_the_dead_message_queue(secured: Secured) -> None:
+    port, port_of_tls = secured.service.stomp_port, secured.service.stomp_tls_port
+    commands = {}
+    for interpreter, version in CLIENTS:
+        create(secured.service, f"queue/dead.{version}", redelivery_max=2, redelivery_delay_ms=100)
+        commands[f"{version} dead"] = command(interpreter, port, f"/queue/dead.{version}", "refused_until_dead")
+        commands[f"{version} tls"] = command(interpreter, port_of_tls, f"/queue/tls.{version}", "over_tls", str(secured.own))
+    with played(commands, REPOSITORY) as running:
+        assert {name: said.result() for name, said in running.items()} == dict.fromkeys(commands, "")

@@ -14,7 +14,7 @@ from tests.support.service import REPOSITORY
 
 TOGETHER = ("tests/pipeline/",)
 """Rooms that one process runs as a whole: each process that runs tests of them starts Spark, which takes 30 processor seconds until it is warm."""
-SHARED = re.compile(r"\b(mortal|home|fuzzed): Service")
+SHARED = re.compile(r"\b(mortal|home|fuzzed|secured): (?:Service|Secured)\b")
 """Services of tests/acceptance/conftest.py that several files share: each process that runs one of these files starts its own, which takes 8 processor
 seconds, and some more for as long as it is up. `mortal` is `home`."""
 FIRST = ("tests/pipeline/", "tests/simulation/", "tests/acceptance/", "tests/browser/", "tests/foreign/", "tests/amqp/", "tests/console/")
