@@ -44,6 +44,7 @@ urlpatterns = [
     path("consumers", connections.consumers, name="consumers"),
     re_path(r"^consumers/(?P<number>[0-9]{1,16})$", connections.holds, name="holds"),
     re_path(r"^consumers/(?P<number>[0-9]{1,16})/release$", connections.release, name="release"),
+    re_path(r"^consumers/(?P<number>[0-9]{1,16})/close$", connections.close_consumer, name="consumer_close"),
     path("operations", operations.listing, name="operations"),
     re_path(r"^operations/(?P<number>[0-9]{1,18})$", operations.one, name="operation"),
     re_path(r"^operations/(?P<number>[0-9]{1,18})/cancel$", operations.cancel, name="operation_cancel"),

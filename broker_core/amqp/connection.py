@@ -243,7 +243,7 @@ class Connection:
         self.idle.wants(opened.idle_time_out)
         self.idle.received_at = self.idle.sent_at = now
         self._greeting.open()
-        return [EngineOpen(self.peer, self._account, self.client_id, session), *self._read(self._take_early())]
+        return [EngineOpen(self.peer, self._account, self.client_id, session, detaches=True), *self._read(self._take_early())]
 
     def refuse_opening(self, error: Error) -> None:
         if self.phase is Phase.OPENING:

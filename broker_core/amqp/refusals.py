@@ -27,6 +27,7 @@ UNAUTHORIZED = "amqp:unauthorized-access"
 ERRANT_LINK = "amqp:session:errant-link"
 HANDLE_IN_USE = "amqp:session:handle-in-use"
 UNATTACHED_HANDLE = "amqp:session:unattached-handle"
+DETACH_FORCED = "amqp:link:detach-forced"
 MESSAGE_SIZE = "amqp:link:message-size-exceeded"
 STOLEN = "amqp:link:stolen"
 TRANSFER_LIMIT = "amqp:link:transfer-limit-exceeded"
@@ -59,6 +60,7 @@ REFUSALS: dict[Refusal, str] = {
     Refusal.TOO_MANY_BROWSERS: RESOURCE_LIMIT,
     Refusal.NO_SUCH_CONNECTION: NOT_FOUND,
     Refusal.NO_SUCH_CONSUMER: NOT_FOUND,
+    Refusal.CONSUMER_CLOSED: DETACH_FORCED,
     Refusal.NO_SUCH_NODE: NOT_FOUND,
     Refusal.NO_SUCH_LISTENER: NOT_FOUND,
     Refusal.ANOTHER_TERM: NOT_FOUND,

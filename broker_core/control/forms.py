@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from broker_core.engine.aliases import problem as alias_problem
@@ -180,10 +181,10 @@ def _delayed(arguments: Mapping[str, Any]) -> str:
     return "" if all(type(number) is int and 0 < number <= DEPTH_MAX for number in numbers) else "numbers and instants are whole numbers"
 
 
-def _dismissal(arguments: Mapping[str, Any]) -> str:
-    number, reason = arguments.get("connection"), arguments.get("reason")
-    if set(arguments) != {"connection", "reason"} or type(number) is not int or not 0 < number <= DEPTH_MAX:
-        return "name the connection, by its number, and the reason"
+def _dismissal(arguments: Mapping[str, Any], what: str = "connection") -> str:
+    number, reason = arguments.get(what), arguments.get("reason")
+    if set(arguments) != {what, "reason"} or type(number) is not int or not 0 < number <= DEPTH_MAX:
+        return f"name the {what}, by its number, and the reason"
     if not isinstance(reason, str) or not 0 < len(reason) <= REASON_CHARACTERS_MAX or not reason.isprintable():
         return f"give a reason, which the client is told: 1 to {REASON_CHARACTERS_MAX} printable characters"
     return ""
@@ -246,6 +247,7 @@ VERBS: Mapping[str, Form] = {
     "unsettled": Form(addressed=False, problem=_held),
     "release": Form(addressed=False, problem=_held),
     "delayed": Form(addressed=True, problem=_delayed),
+    "detach": Form(addressed=False, problem=partial(_dismissal, what="consumer")),
     "disconnect": Form(addressed=False, problem=_dismissal),
     "operate": Form(addressed=True, problem=operation_problem),
     "cancel": Form(addressed=True, problem=_operation),

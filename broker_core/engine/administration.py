@@ -30,7 +30,7 @@ from .maintenance import compactable
 from .ordering import prepare
 from .placing import create, define, why_no_members
 from .policy import POLICIES_MAX, Policy, why_not
-from .presence import disconnect, list_connections, list_consumers, list_producers, list_transactions, list_unsettled, release
+from .presence import detach, disconnect, list_connections, list_consumers, list_producers, list_transactions, list_unsettled, release
 from .prepared import HANDS, resolve_by_hand
 from .refusal import Declined, Refusal
 from .rescheduling import change
@@ -328,6 +328,7 @@ _VERBS: dict[str, Callable[[Shard, Control], Answer | None]] = {
     "transactions": list_transactions,
     "unsettled": list_unsettled,
     "release": release,
+    "detach": detach,
     "disconnect": disconnect,
     "delayed": change,
     "commit": _resolve,

@@ -32,6 +32,8 @@ class Open:
     """What the names of its temporary destinations begin with, before a dot; unique for ever. Empty: it makes none."""
     forwards: bool = False
     """It is the node's own, and takes messages to other brokers or brings theirs (engine.foreign)."""
+    detaches: bool = False
+    """Its protocol has a word for the end of one of its links that it has not ended itself. Others end as a whole."""
 
 
 @dataclass(slots=True)

@@ -242,7 +242,8 @@ def _commit(shard: Shard) -> Commit | None:
 
 # -- peers and links ------------------------------------------------------------------------------------------------------------------
 def _open(shard: Shard, command: c.Open) -> None:
-    peer = shard.peers[command.peer] = Peer(command.peer, command.account, command.client_id, command.session, forwards=command.forwards)
+    how = {"forwards": command.forwards, "detaches": command.detaches}
+    peer = shard.peers[command.peer] = Peer(command.peer, command.account, command.client_id, command.session, **how)
     peer.since = shard.now
 
 

@@ -38,6 +38,7 @@ class Peer:
         "browsers",
         "client_id",
         "deserted",
+        "detaches",
         "forwards",
         "links",
         "number",
@@ -52,13 +53,13 @@ class Peer:
         "transactions",
     )
 
-    def __init__(self, number: int, account: str, client_id: str, session: str = "", *, forwards: bool = False) -> None:
+    def __init__(self, number: int, account: str, client_id: str, session: str = "", *, forwards: bool = False, detaches: bool = False) -> None:
         self.number = number
         self.account = account
         self.client_id = client_id
         self.session = session
         """No other peer has it, of no other term either: the names of its temporary destinations begin with it. Empty: it makes none."""
-        self.forwards = forwards
+        self.forwards, self.detaches = forwards, detaches
         """See commands.Open."""
         self.since = 0
         """When it logged in, in ms."""

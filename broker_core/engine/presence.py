@@ -1,4 +1,5 @@
-"""Who is connected, who produces and consumes, and who holds which message since when; for operators, who may have it given back, or a connection closed."""
+"""Who is connected, who produces and consumes, and who holds which message since when; for operators, who may have it given back, or a consumer or connection
+closed."""
 
 from __future__ import annotations
 
@@ -6,19 +7,22 @@ from heapq import nsmallest
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
+from . import browsing
 from .aliases import target_of
 from .branch import Branch
+from .browser import Browser
 from .commands import Settle
 from .looking import described, since
 from .outcome import Outcome
+from .outputs import Detached
 from .producers import PER_PEER
 from .refusal import Declined, Refusal
 from .settlement import settle
+from .subscribing import close
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from .browser import Browser
     from .commands import Control
     from .link import Link, Peer, Transaction
     from .producers import Producers
@@ -77,7 +81,9 @@ def list_consumers(shard: Shard, command: Control) -> Answer:
 
 
 def _consumer(shard: Shard, number: int, it: Link | Browser) -> Answer:
-    told = {"consumer": number, "connection": it.peer.number, "account": it.peer.account, "client_id": it.peer.client_id}
+    told = {
+        "consumer": number, "connection": it.peer.number, "account": it.peer.account, "client_id": it.peer.client_id, "closable": it.peer.detaches,
+    }  # fmt: skip
     link = shard.links.get(number)
     if link is None:
         return told | {"kind": "browser", "credit": it.credit, "delivered": it.tag}
@@ -217,6 +223,22 @@ def release(shard: Shard, command: Control) -> Answer:
     if tags:
         settle(shard, Settle(link.peer.number, link.number, tags, outcome=Outcome.RELEASED))
     return {"released": len(tags), "left": len(link.unsettled)}
+
+
+def detach(shard: Shard, command: Control) -> Answer:
+    """A consumer or browser ends, as if its client had ended it: what it holds goes back. The client is told why, and its connection goes on."""
+    number = command.arguments["consumer"]
+    it = shard.browsing.browsers.get(number) or _link(shard, command)
+    if not it.peer.detaches:
+        raise Declined(Refusal.NOT_SUPPORTED, f"the protocol of its client has no word for the end of one consumer: close connection {it.peer.number}")
+    unsettled = 0
+    if isinstance(it, Browser):
+        browsing.close(shard, it)
+    else:
+        unsettled = len(it.unsettled)
+        close(shard, it)
+    shard.batch.outputs.append(Detached(it.peer.number, number, Refusal.CONSUMER_CLOSED, command.arguments["reason"]))
+    return {"consumer": number, "connection": it.peer.number, "account": it.peer.account, "unsettled": unsettled}
 
 
 def _peer(shard: Shard, command: Control) -> Peer:

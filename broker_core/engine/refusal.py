@@ -30,6 +30,7 @@ class Refusal(Enum):
     TOO_MANY_BROWSERS = "as many browsers are open as may be: close one first"
     NO_SUCH_CONNECTION = "there is no such connection, or it is the broker's own"
     NO_SUCH_CONSUMER = "there is no such consumer"
+    CONSUMER_CLOSED = "an operator closed the consumer"
     NO_SUCH_NODE = "the node cannot take over"
     NO_SUCH_LISTENER = "the listener is not as it was asked for"
     ANOTHER_TERM = "the node that was meant does not serve any more"

@@ -31,6 +31,7 @@ REFUSALS: dict[Refusal, str] = {
     Refusal.TOO_MANY_BROWSERS: "too many browsers",
     Refusal.NO_SUCH_CONNECTION: "no such connection",
     Refusal.NO_SUCH_CONSUMER: "no such consumer",
+    Refusal.CONSUMER_CLOSED: "consumer closed",
     Refusal.NO_SUCH_NODE: "no such node",
     Refusal.NO_SUCH_LISTENER: "no such listener",
     Refusal.ANOTHER_TERM: "another node serves",

@@ -66,6 +66,7 @@ class Consumer(Shape):
     oldest_since = Instant(allow_null=True)
     presettled = Boolean(allow_null=True, help_text="Nothing is to be acknowledged.")
     exclusive = Boolean(allow_null=True)
+    closable = Boolean(help_text="It can be closed by itself. Else it ends with its connection only: STOMP has no word for it.")
     priority = Integer(allow_null=True)
 
 
@@ -206,6 +207,13 @@ class Consumers(_Narrowed):
     def get(self, request: Request) -> Response:
         found = service.consumers(self.actor, self.number_after(), self.limit(), destination=self._destination(), connection=self._connection())
         return page(Consumer, ([_consumer(row) for row in found["consumers"]], found["next"]))
+
+
+class OneConsumer(View):
+    @says("Close a consumer, not its connection; its client is told why", shapes.ControlRequest, asks=True, once=True, parameters=[REASON])
+    @idempotent
+    def delete(self, request: Request, number: str) -> Response:
+        return told(service.detach(self.actor, int(number), self.request.query_params.get("reason", "")))
 
 
 class Deliveries(View):

@@ -67,6 +67,7 @@ urlpatterns = [
     path("producers", connections.Producers.as_view()),
     re_path(rf"^producers/(?P<number>{NUMBER})$", connections.OneProducer.as_view()),
     path("consumers", connections.Consumers.as_view()),
+    re_path(rf"^consumers/(?P<number>{NUMBER})$", connections.OneConsumer.as_view()),
     re_path(rf"^consumers/(?P<number>{NUMBER})/deliveries$", connections.Deliveries.as_view()),
     re_path(rf"^consumers/(?P<number>{NUMBER})/release$", connections.Release.as_view()),
     re_path(rf"{DESTINATION}/operations$", operations.Begin.as_view()),

@@ -125,6 +125,7 @@ COMMANDS = (
     Command("list", "producer", "GET", "producers", "producer connection account client_id destination link since sent waiting held_up"),
     Command("query", "producer", "GET", "producers/{number}"),
     Command("list", "con", "GET", "consumers", "consumer kind connection account destination subscription_name delivered unsettled oldest_since"),
+    Command("destroy", "con", "DELETE", "consumers/{number}", asks="What it holds goes back; its client is told the reason, and may consume again."),
     Command("list", "held", "GET", "consumers/{number}/deliveries"),
     Command("release", "con", "POST", "consumers/{number}/release", asks="What it holds is delivered again, to others or to it."),
     # -- accounts, operators

@@ -1,4 +1,4 @@
-"""Who is connected, who consumes, and what each holds; giving it back, closing a connection."""
+"""Who is connected, who consumes, and what each holds; giving it back, closing a consumer or a connection."""
 
 from __future__ import annotations
 
@@ -117,6 +117,27 @@ def release(request: HttpRequest, number: str) -> HttpResponse:
     outcome = service.release(actor_of(request), int(number), named or None)
     tell(request, f"Consumer {number}", "gives back", outcome)
     return redirect(reverse("holds", args=[number]))
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+def close_consumer(request: HttpRequest, number: str) -> HttpResponse:
+    """And not its connection."""
+    actor = actor_of(request)
+    if request.method == "POST":
+        try:
+            outcome = service.detach(actor, int(number), request.POST.get("reason", "").strip())
+        except control.InvalidRequest as error:
+            return _asks_why(request, number, 400, str(error))
+        tell(request, f"Consumer {number}", "closed", outcome)
+        return redirect("consumers")
+    return _asks_why(request, number)
+
+
+def _asks_why(request: HttpRequest, number: str, status: int = 200, problem: str = "") -> HttpResponse:
+    found = service.consumer(actor_of(request), int(number))
+    if found is None:
+        raise service.NoConsumer("There is no such consumer, or it has gone.")
+    return render(request, "console/consumer_close.html", {"row": row_of(found), "problem": problem}, status=status)
 
 
 def _transactions(actor: Actor, number: int, again: bool) -> list[tuple[dict[str, Any], datetime | None]]:

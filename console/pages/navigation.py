@@ -62,7 +62,7 @@ PAGES: tuple[tuple[str, tuple[Page, ...]], ...] = (
         (
             Page("connections", "Connections", "connections", "c", below=("connection", "connection_close")),
             Page("producers", "Producers", "producers", "g"),
-            Page("consumers", "Consumers", "consumers", "n", below=("holds", "release")),
+            Page("consumers", "Consumers", "consumers", "n", below=("holds", "release", "consumer_close")),
         ),
     ),
     (

@@ -1,4 +1,4 @@
-"""Who is connected, who produces and who consumes, as the node knows it now; giving back what a consumer holds, closing a connection."""
+"""Who is connected, who produces and who consumes, as the node knows it now; giving back what a consumer holds, closing it or a connection."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -91,6 +91,11 @@ def release(actor: Actor, consumer: int, deliveries: list[int] | None) -> Outcom
 def disconnect(actor: Actor, connection: int, reason: str) -> Outcome:
     """The client is told the reason. Raises PermissionDenied, control.InvalidRequest."""
     return ask(actor, MANAGE_ACCOUNT, "disconnect", "", {"connection": connection, "reason": reason})
+
+
+def detach(actor: Actor, consumer: int, reason: str) -> Outcome:
+    """Closes a consumer and not its connection; its client is told the reason. Raises PermissionDenied, control.InvalidRequest."""
+    return ask(actor, MANAGE_ACCOUNT, "detach", "", {"consumer": consumer, "reason": reason})
 
 
 def _looked(actor: Actor, verb: str, arguments: dict[str, Any], again: bool) -> dict[str, Any]:

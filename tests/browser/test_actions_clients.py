@@ -37,6 +37,22 @@ def test_what_a_consumer_holds_is_given_back(page_as, service, api):
             assert [(message.body, message.jms_redelivered) for message in again if message] == [("a", True), ("a", True), ("b", True)]
 
 
+@pytest.mark.clicks("consumer_close")
+def test_a_consumer_is_closed_and_its_client_told_why(page_as, service, api):
+    from tests.acceptance import proton_client  # which may not be installed
+
+    with proton_client.connected(service) as client:
+        receiver = client.create_receiver("act.detached")
+        number = next(each["consumer"] for each in everything(api, "consumers?limit=1000") if each["destination"] == "queue/act.detached")
+        page = page_as().open("/consumers")
+        page.click(f'main a[href="/consumers/{number}/close"]')
+        agree(page, reason="it hangs")
+        told(page, "closed")
+        with pytest.raises(proton_client.proton.utils.LinkDetached, match="it hangs"):
+            receiver.receive(timeout=SOON)
+        assert number not in {each["consumer"] for each in everything(api, "consumers?limit=1000")}
+
+
 @pytest.mark.clicks("connection_close")
 def test_a_connection_is_closed_and_its_client_told_why(page_as, service, api):
     with Connection(service.stomp_port) as client:

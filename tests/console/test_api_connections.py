@@ -78,11 +78,25 @@ def test_a_connection_is_closed_with_a_reason(node, operator):
     assert node.dismissed == [(2, "closed by an operator: it hangs")]
 
 
+def test_a_consumer_is_closed_and_its_connection_goes_on(node, operator):
+    node.does(c.Open(3, "shop", detaches=True), c.Attach(3, 8, "queue/orders", credit=1, replenish=False))
+    items = {item["consumer"]: item["closable"] for item in call(operator, "GET", "consumers").document["items"]}
+    assert items == {7: False, 8: True}
+    assert "give a reason" in problem(call(operator, "DELETE", "consumers/8"), 400, "invalid").lower()
+    assert "close connection 2" in problem(call(operator, "DELETE", "consumers/7?reason=x"), 409, "refused").lower()
+    assert "no such consumer" in problem(call(operator, "DELETE", "consumers/9?reason=x"), 409, "refused").lower()
+    answer = call(operator, "DELETE", "consumers/8?reason=it%20hangs").document["result"]
+    assert answer == {"consumer": 8, "connection": 3, "account": "shop", "unsettled": 1}
+    assert call(operator, "GET", "connections/3").document["consumers"] == 0
+    entry = call(operator, "GET", "audit").document["items"][0]
+    assert (entry["what"], entry["arguments"]) == ("detach", {"consumer": 8, "reason": "it hangs"})
+
+
 def test_each_needs_its_right(node, viewer):
     for path in ("connections", "connections/2", "transactions", "consumers", "consumers/7/deliveries", "producers"):
         assert call(Client(), "GET", path).status_code == 401
         assert call(viewer, "GET", path).status_code == 200
-    for method, path in (("DELETE", "connections/2?reason=x"), ("POST", "consumers/7/release")):
+    for method, path in (("DELETE", "connections/2?reason=x"), ("DELETE", "consumers/7?reason=x"), ("POST", "consumers/7/release")):
         problem(call(viewer, method, path, {} if method == "POST" else None), 403, "forbidden")
         assert call(Client(), method, path, {} if method == "POST" else None).status_code == 401
     rita = person("rita", role="restricted")

@@ -26,7 +26,7 @@ CALLS = [
 ELSEWHERE = {
     ("GET", "/api/v1/connections"), ("GET", "/api/v1/connections/{number}"), ("DELETE", "/api/v1/connections/{number}"), ("GET", "/api/v1/consumers"),
     ("GET", "/api/v1/producers"), ("GET", "/api/v1/producers/{number}"), ("GET", "/api/v1/transactions"),
-    ("GET", "/api/v1/consumers/{number}/deliveries"), ("POST", "/api/v1/consumers/{number}/release"),
+    ("GET", "/api/v1/consumers/{number}/deliveries"), ("POST", "/api/v1/consumers/{number}/release"), ("DELETE", "/api/v1/consumers/{number}"),
 }  # fmt: skip
 """See test_api_connections.py: they need a node that has some."""
 LINES = ("POST", "/api/v1/destinations/{number}/messages/import")

@@ -124,11 +124,28 @@ def test_a_connection_is_closed_with_a_reason_that_its_client_is_told(node, oper
     assert node.dismissed == [(2, "closed by an operator: it hangs")]
 
 
+def test_a_consumer_is_closed_with_a_reason_where_its_protocol_can(node, operator):
+    node.does(c.Open(3, "shop", detaches=True), c.Attach(3, 8, "queue/orders", credit=1, replenish=False))
+    listed = _page(operator, "/consumers")
+    assert 'href="/consumers/8/close"' in listed
+    assert 'href="/consumers/7/close"' not in listed, "which speaks a protocol that cannot"
+    assert "no such consumer" in _page(operator, "/consumers/9/close", 404)
+    assert "Close consumer 8 of shop" in _page(operator, "/consumers/8/close")
+    refused = operator.post("/consumers/8/close", {"reason": " "})
+    assert refused.status_code == 400
+    assert "Give a reason" in refused.content.decode()
+    assert "Consumer 8 closed" in operator.post("/consumers/8/close", {"reason": "it hangs"}, follow=True).content.decode()
+    assert "close connection 2" in operator.post("/consumers/7/close", {"reason": "it hangs"}, follow=True).content.decode()
+
+
 def test_who_may_only_look_is_offered_nothing_and_does_nothing(node, viewer):
     assert "Close it" not in _page(viewer, "/connections/2")
     assert "Give" not in _page(viewer, "/consumers/7")
     assert viewer.post("/connections/2/close", {"reason": "x"}).status_code == 403
     assert viewer.post("/consumers/7/release").status_code == 403
+    node.does(c.Open(3, "shop", detaches=True), c.Attach(3, 8, "queue/orders"))
+    assert "/consumers/8/close" not in _page(viewer, "/consumers")
+    assert viewer.post("/consumers/8/close", {"reason": "x"}).status_code == 403
     assert node.dismissed == []
 
 

@@ -16,7 +16,7 @@ LOOKS = ["overview", "destinations", "accounts", "audit", "operations", "tasks",
 LOOKS += ["messages", "dead", "scheduled", "subscriptions", "transactions", "transactions_history", "undo"]
 LOOKS += ["nodes", "access", "tokens", "alerts", "alert_history", "reports", "replays"]
 ELSEWHERE = {
-    "connections", "connection", "connection_close", "producers", "consumers", "holds", "release",  # test_pages_clients.py
+    "connections", "connection", "connection_close", "producers", "consumers", "holds", "release", "consumer_close",  # test_pages_clients.py
     "operation", "operation_cancel", "task_change", "task_run",  # test_pages_service.py
     "named_create", "named_change", "named_delete",  # test_pages_named.py
     "node_do", "access_create", "access_delete", "grants", "grant_create", "grant_change", "grant_delete", "definitions", "definitions_export",

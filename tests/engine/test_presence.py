@@ -10,8 +10,10 @@ from broker_core.engine import commands as c
 from broker_core.engine import presence
 from broker_core.engine.message import Header, Message, Reliability
 from broker_core.engine.outcome import Outcome
+from broker_core.engine.outputs import Detached
 from broker_core.engine.presence import page_of_producers
 from broker_core.engine.producers import ADDRESSES_MAX, PER_PEER, Producers
+from broker_core.engine.refusal import Refusal
 from broker_core.engine.selector import compile_selector
 from broker_core.engine.subscription import Filter
 from tests.engine.rig import QUEUE, START, Bench
@@ -19,9 +21,9 @@ from tests.engine.rig import QUEUE, START, Bench
 TOPIC = "topic/prices"
 
 
-def holding(count: int = 3) -> Bench:
+def holding(count: int = 3, *, detaches: bool = False) -> Bench:
     bench = Bench()
-    bench.apply(c.Open(2, "shop", "till"))
+    bench.apply(c.Open(2, "shop", "till", detaches=detaches))
     bench.attach(7, peer=2, credit=count)
     bench.send(*[str(number) for number in range(5)])
     bench.now += 4000
@@ -38,6 +40,7 @@ def test_what_does_not_exist_is_refused() -> None:
     for verb, arguments, refusal in (
         ("unsettled", {"consumer": 9}, "NO_SUCH_CONSUMER"),
         ("release", {"consumer": 9}, "NO_SUCH_CONSUMER"),
+        ("detach", {"consumer": 9, "reason": "x"}, "NO_SUCH_CONSUMER"),
         ("disconnect", {"connection": 9, "reason": "x"}, "NO_SUCH_CONNECTION"),
     ):
         assert bench.control(verb, **arguments)["refusal"] == refusal
@@ -247,6 +250,53 @@ def test_all_that_a_consumer_holds_is_released_and_late_acknowledgements_harm_no
     bench.settle(link=8, upto=5)
     assert bench.depth() == 0
     bench.settle(1, link=7, peer=2, outcome=Outcome.FAILED)
+
+
+def closing(bench: Bench, consumer: int = 7) -> tuple[dict[str, Any], list[tuple[int, int, Refusal, str]]]:
+    """The answer, and who was told what."""
+    answer = bench.control("detach", consumer=consumer, reason="it hangs")
+    return answer, [(one.peer, one.link, one.refusal, one.detail) for one in bench.outputs if isinstance(one, Detached)]
+
+
+def test_a_consumer_is_closed_with_a_reason_and_what_it_held_is_anothers() -> None:
+    bench = holding(detaches=True)
+    answer, told = closing(bench)
+    assert answer == {"consumer": 7, "connection": 2, "account": "shop", "unsettled": 3}
+    assert told == [(2, 7, Refusal.CONSUMER_CLOSED, "it hangs")]
+    assert bench.attach(8, credit=9) == ["0", "1", "2", "3", "4"]
+    assert [message.failures for link in bench.engine.shard.links.values() for message in link.unsettled.values()] == [0] * 5
+    bench.settle(1, link=7, peer=2)
+    assert bench.depth() == 5, "which is late"
+    assert bench.attach(9, peer=2) == [], "its connection goes on"
+    assert bench.control("disconnect", connection=2, reason="x")["connection"] == 2
+
+
+def test_a_durable_subscription_outlives_its_closed_consumer_and_another_ends_with_it() -> None:
+    bench = Bench()
+    bench.apply(c.Open(2, "shop", "till", detaches=True))
+    bench.attach(7, peer=2, address=TOPIC, name="s", durable=True)
+    bench.attach(8, peer=2, address=TOPIC)
+    closing(bench, 7)
+    closing(bench, 8)
+    assert [each.name for each in bench.destination(TOPIC).subscriptions] == ["s"]
+
+
+def test_a_browser_is_closed_like_a_consumer() -> None:
+    bench = Bench()
+    bench.apply(c.Open(2, "shop", "till", detaches=True))
+    bench.send("a", "b")
+    bench.apply(c.Browse(2, 9, QUEUE, credit=1))
+    bench.flush()
+    assert closing(bench, 9)[0]["unsettled"] == 0
+    assert not bench.engine.shard.browsing.browsers
+    assert bench.depth() == 2
+
+
+def test_a_consumer_whose_protocol_has_no_word_for_it_is_not_closed() -> None:
+    bench = holding()
+    answer, told = closing(bench)
+    assert (answer["refusal"], answer["detail"][-18:], told) == ("NOT_SUPPORTED", "close connection 2", [])
+    assert 7 in bench.engine.shard.links
 
 
 def test_a_connection_is_closed_with_a_reason() -> None:

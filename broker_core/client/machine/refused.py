@@ -44,6 +44,7 @@ EXCEPTIONS: dict[Refusal, type[JMSException]] = {
     Refusal.NO_SUCH_LINK: JMSException,
     Refusal.NO_SUCH_CONNECTION: JMSException,
     Refusal.NO_SUCH_CONSUMER: JMSException,
+    Refusal.CONSUMER_CLOSED: JMSException,
     Refusal.NO_SUCH_NODE: JMSException,
     Refusal.NO_SUCH_LISTENER: JMSException,
     Refusal.ANOTHER_TERM: JMSException,
