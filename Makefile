@@ -33,10 +33,11 @@ test: $(TESTS) ## what a change must pass, in less than 15 minutes
 	$(PYTEST) $(BESIDE) -m "not slow and not alone" $(PYTEST_OPTIONS) $(OR_ONCE_MORE) -m "not slow and not alone" $(PYTEST_OPTIONS)
 	$(PYTEST) -m "not slow and alone" $(PYTEST_OPTIONS) $(OR_NONE)
 
+# The kill loop mostly waits, and histories are simulated beside it.
 verify: $(TESTS) style ## everything: style, types, all tests with the slow ones, 2,000 simulated seeds, the kill loop
 	$(PYTEST) $(BESIDE) -rs -m "not alone" $(PYTEST_OPTIONS) $(OR_NONE)
 	$(PYTEST) -rs -m "alone" $(PYTEST_OPTIONS) $(OR_NONE)
-	$(MAKE) --no-print-directory simulate torture
+	$(MAKE) --no-print-directory --jobs 2 simulate torture
 
 style: $(TESTS) ## ruff and mypy
 	$(BIN)/ruff check .
