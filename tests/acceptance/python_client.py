@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from broker_core.client import AcknowledgeMode, Connection, ConnectionFactory, MessageConsumer, Queue, Topic
+from broker_core.client import AcknowledgeMode, Connection, ConnectionFactory, MessageConsumer, Queue, Topic, XAConnectionFactory
 from tests.support.service import Service, await_true
 
 AUTO, CLIENT, DUPS_OK, INDIVIDUAL, NO_ACKNOWLEDGE = (
@@ -36,6 +36,25 @@ def texts(consumer: MessageConsumer, count: int) -> list[str]:
         assert message is not None, f"only {received} came"
         received.append(message.body)
     return received
+
+
+def fail(service: Service, queue: Queue, *texts: str) -> None:
+    """Each is sent, received once and rolled back: dead, where the queue's redelivery_max is 0."""
+    with factory(service).create_connection() as connection, connection.create_session(transacted=True) as session:
+        fill(connection, queue, *texts)
+        consumer = session.create_consumer(queue)
+        for _ in texts:
+            assert consumer.receive(SOON) is not None
+            session.rollback()
+
+
+def leave_in_doubt(service: Service, queue: Queue, transaction: str, branch: str, body: str) -> None:
+    """A message sent in a transaction whose manager prepares it, and never comes back."""
+    xa = XAConnectionFactory(address_list=f"stomp://127.0.0.1:{service.stomp_port}")
+    with xa.create_xa_connection() as connection, connection.create_xa_session() as session:
+        session.tpc_begin(session.xid(7, transaction, branch))
+        session.create_producer(queue).send(body)
+        session.tpc_prepare()
 
 
 def left(service: Service, destination: Queue) -> list[str]:

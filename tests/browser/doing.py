@@ -8,7 +8,7 @@ from typing import Any
 from playwright.sync_api import Page
 
 from tests.support.browser import Browser
-from tests.support.service import await_true
+from tests.support.service import Service, await_true
 
 SOON_SECONDS = 15
 
@@ -66,3 +66,11 @@ def everything(api: Browser, path: str) -> list[dict[str, Any]]:
     """The first page of a list."""
     found = api.does("GET", path)
     return found["items"] if isinstance(found, dict) else found
+
+
+def ask_for_replay(service: Service, source: str, into: str) -> int:
+    """Its number. Nobody does it: that would be Spark."""
+    asked = """INSERT INTO surety.pipeline_replay (shard, requested_by, address, "into", rate) VALUES (0, 'operator', %s, %s, 5) RETURNING replay"""
+    with service.database() as connection:
+        [number] = connection.execute(asked, [source, into]).fetchone()
+    return number

@@ -5,9 +5,9 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterator
 
-from broker_core.client import Queue, Topic, XAConnectionFactory
-from tests.acceptance.python_client import CLIENT, SOON, factory, fill, texts
-from tests.browser.doing import settled
+from broker_core.client import Queue, Topic
+from tests.acceptance.python_client import CLIENT, factory, fail, fill, leave_in_doubt, texts
+from tests.browser.doing import ask_for_replay, settled
 from tests.support.browser import Browser
 from tests.support.service import Service
 
@@ -22,7 +22,6 @@ NAMED = {
 }
 """What is made by the API, which names it so."""
 REPORTED = (
-    """INSERT INTO surety.pipeline_replay (shard, requested_by, address, "into", rate) VALUES (0, 'operator', 'queue/shown.kept', 'queue/shown.again', 5)""",
     "INSERT INTO surety.pipeline_run (shard, kind, state, requested_by, process) VALUES (0, 'audit', 'done', 'operator', 'host:1')",
     """INSERT INTO surety.pipeline_audit (shard, run, from_number, to_number, complete, proven, unproven, violations, fates, discards, gaps, state,
                                           milliseconds)
@@ -48,28 +47,13 @@ def furnished(service: Service, api: Browser) -> Iterator[None]:
             later = session.create_producer(ORDERS)
             later.delivery_delay = 3600
             later.send("due in an hour")
-            _fail(service, api)
-            _leave_in_doubt(service)
+            api.ask("POST", "destinations", {"address": MAIL.address.removeprefix("/"), "settings": {"redelivery_max": 0}})
+            fail(service, MAIL, "to nobody")
+            leave_in_doubt(service, ORDERS, "shown", "pages", "booked")
             _operate(api)
             _report(service)
             texts(session.create_consumer(ORDERS), 2)
             yield
-
-
-def _fail(service: Service, api: Browser) -> None:
-    api.ask("POST", "destinations", {"address": MAIL.address.removeprefix("/"), "settings": {"redelivery_max": 0}})
-    with factory(service).create_connection() as connection, connection.create_session(transacted=True) as session:
-        fill(connection, MAIL, "to nobody")
-        assert session.create_consumer(MAIL).receive(SOON) is not None
-        session.rollback()
-
-
-def _leave_in_doubt(service: Service) -> None:
-    xa = XAConnectionFactory(address_list=f"stomp://127.0.0.1:{service.stomp_port}")
-    with xa.create_xa_connection() as connection, connection.create_xa_session() as session:
-        session.tpc_begin(session.xid(7, "shown", "pages"))
-        session.create_producer(ORDERS).send("booked")
-        session.tpc_prepare()
 
 
 def _operate(api: Browser) -> None:
@@ -85,6 +69,7 @@ def _operate(api: Browser) -> None:
 
 def _report(service: Service) -> None:
     """What the data pipeline leaves, without Spark, and a replay that nobody does."""
+    ask_for_replay(service, "queue/shown.kept", "queue/shown.again")
     with service.database() as connection:
         for statement in REPORTED:
             connection.execute(statement)

@@ -7,8 +7,8 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from broker_core.client import Queue, Topic, XAConnectionFactory
-from tests.acceptance.python_client import SOON, factory, fill, texts
+from broker_core.client import Queue, Topic
+from tests.acceptance.python_client import SOON, factory, fill, leave_in_doubt, texts
 from tests.browser.doing import agree, destination, ended, everything, row, settled, told
 from tests.support.service import await_true
 
@@ -165,12 +165,8 @@ def test_a_subscription_is_made_purged_and_ended(page_as, service, api):
 
 @pytest.mark.clicks("transaction_end commit", "transaction_end rollback", "transaction_end forget")
 def test_branches_in_doubt_are_committed_rolled_back_and_forgotten(page_as, service, api):
-    xa = XAConnectionFactory(address_list=f"stomp://127.0.0.1:{service.stomp_port}")
     for name in ("act-commit", "act-rollback"):
-        with xa.create_xa_connection() as connection, connection.create_xa_session() as session:
-            session.tpc_begin(session.xid(7, name, "payments"))
-            session.create_producer(Queue("act.ledger")).send(name)
-            session.tpc_prepare()
+        leave_in_doubt(service, Queue("act.ledger"), name, "payments", name)
     page = page_as().open("/transactions")
     for name, words, done in (("act-commit", "Commit", "committed"), ("act-rollback", "Roll back", "rolled back")):
         row(page, name).locator("a").click()

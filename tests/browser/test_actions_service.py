@@ -7,7 +7,7 @@ import threading
 
 import pytest
 
-from tests.browser.doing import agree, everything, row, told
+from tests.browser.doing import agree, ask_for_replay, everything, row, told
 from tests.browser.watched import Console
 from tests.support.clients import Connection, ConnectionLost, ErrorReceived
 from tests.support.service import Service, await_true
@@ -79,10 +79,7 @@ def test_a_task_is_run_now_and_runs_as_often_as_one_says(page_as, api):
 
 @pytest.mark.clicks("replay_cancel")
 def test_a_replay_is_cancelled(page_as, service, api):
-    with service.database() as connection:  # asked for without anybody who does it: that would be Spark
-        asked = """INSERT INTO surety.pipeline_replay (shard, requested_by, address, "into", rate)
-                   VALUES (0, 'operator', 'queue/act.kept', 'queue/act.again', 5) RETURNING replay"""
-        [number] = connection.execute(asked).fetchone()
+    number = ask_for_replay(service, "queue/act.kept", "queue/act.again")
     page = page_as().open("/reports/replays")
     row(page, "queue/act.kept").locator("th a").click()
     page.click('.page-head a:text-is("Cancel")')

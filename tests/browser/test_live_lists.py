@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 import pytest
 
-from broker_core.client import Queue, XAConnectionFactory
-from tests.acceptance.python_client import SOON, factory, fill
-from tests.browser.doing import comes, destination, settled
+from broker_core.client import Queue
+from tests.acceptance.python_client import factory, fail, fill, leave_in_doubt
+from tests.browser.doing import ask_for_replay, comes, destination, settled
 from tests.support.browser import Browser
 from tests.support.service import Service
 
@@ -20,7 +20,6 @@ RUNNING = """INSERT INTO surety.operation VALUES (0, %s, 'delete', 'queue/live.p
              ON CONFLICT (shard, operation) DO UPDATE SET looked_at = 10, done = 10, state = 'running', ended_at = NULL"""
 STANDBY = """INSERT INTO surety.node_status (shard, node, epoch, role, started_at, listeners, metrics)
              VALUES (0, 'live-standby', 0, 'standby', clock_timestamp(), '{}', '{}')"""
-REPLAY = """INSERT INTO surety.pipeline_replay (shard, requested_by, address, "into", rate) VALUES (0, 'operator', 'queue/live.kept', 'queue/live.again', 5)"""
 
 
 @dataclass
@@ -51,11 +50,7 @@ def world(service, api):
 
 
 def in_doubt(world):
-    xa = XAConnectionFactory(address_list=f"stomp://127.0.0.1:{world.service.stomp_port}")
-    with xa.create_xa_connection() as connection, connection.create_xa_session() as session:
-        session.tpc_begin(session.xid(7, "live-lists", "b"))
-        session.create_producer(Queue("live.ledger")).send("booked")
-        session.tpc_prepare()
+    leave_in_doubt(world.service, Queue("live.ledger"), "live-lists", "b", "booked")
 
 
 def alert(world):
@@ -65,6 +60,10 @@ def alert(world):
 def standby(world):
     world.sql(STANDBY)
     world.stack.callback(world.sql, "DELETE FROM surety.node_status WHERE node = 'live-standby'")
+
+
+def replay(world):
+    ask_for_replay(world.service, "queue/live.kept", "queue/live.again")
 
 
 def subscription(world):
@@ -101,11 +100,7 @@ def count(world):
 
 def die(world):
     world.create("queue/live.failing", redelivery_max=0)
-    connection = world.connect()
-    fill(connection, Queue("live.failing"), "a")
-    with connection.create_session(transacted=True) as session:
-        assert session.create_consumer(Queue("live.failing")).receive(SOON) is not None
-        session.rollback()
+    fail(world.service, Queue("live.failing"), "a")
 
 
 SHORT = {
@@ -116,7 +111,7 @@ LONG = {
     "transactions": ("/transactions", "tbody tr:has-text('live-lists')", in_doubt),
     "nodes": ("/nodes", "main >> text=live-standby", standby),
     "tasks": ("/tasks", "tbody tr:has(th:has-text('forget')):has-text('operator')", lambda world: world.api.does("POST", "schedule/forget/run")),
-    "replays": ("/reports/replays", "tbody tr:has-text('queue/live.kept')", lambda world: world.sql(REPLAY)),
+    "replays": ("/reports/replays", "tbody tr:has-text('queue/live.kept')", replay),
     "subscriptions": ("/subscriptions", "tbody tr:has-text('live-desk')", subscription),
     "undo": ("/undo", "tbody tr:has-text('queue/live.purged')", purge),
     "scheduled": ("/scheduled", "tbody tr:has-text('queue/live.later')", delayed),

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from broker_core.client import Queue, XAConnectionFactory
-from tests.acceptance.python_client import SOON, factory, texts
+from broker_core.client import Queue
+from tests.acceptance.python_client import fail, factory, leave_in_doubt, texts
 
 ORDERS = Queue("tour.orders")
 
@@ -26,28 +26,6 @@ def picture():
     return taken
 
 
-def fail_three(service) -> None:
-    """The script of step 2."""
-    with factory(service).create_connection() as connection, connection.create_session(transacted=True) as session:
-        producer = session.create_producer(ORDERS)
-        for amount in (10, "twelve", 30):
-            producer.send(json.dumps({"amount": amount}))
-        session.commit()
-        consumer = session.create_consumer(ORDERS)
-        for _ in range(3):
-            assert consumer.receive(SOON) is not None
-            session.rollback()
-
-
-def leave_in_doubt(service) -> None:
-    """The script of step 6: its transaction manager prepares, and never comes back."""
-    xa = XAConnectionFactory(address_list=f"stomp://127.0.0.1:{service.stomp_port}")
-    with xa.create_xa_connection() as connection, connection.create_xa_session() as session:
-        session.tpc_begin(session.xid(7, "order-42", "payments"))
-        session.create_producer(Queue("tour.ledger")).send("booked")
-        session.tpc_prepare()
-
-
 def test_the_tour(page_as, service, picture):
     watched = page_as()
 
@@ -60,7 +38,7 @@ def test_the_tour(page_as, service, picture):
     page.wait_for_selector("text=queue/tour.orders created")
 
     # 2. A consumer that fails.
-    fail_three(service)
+    fail(service, ORDERS, *(json.dumps({"amount": amount}) for amount in (10, "twelve", 30)))
 
     # 3. Why did they die?
     page = watched.open("/dead")
@@ -101,7 +79,7 @@ def test_the_tour(page_as, service, picture):
         assert sorted(json.loads(text)["amount"] for text in texts(session.create_consumer(ORDERS), 3)) == [10, 12, 30]
 
     # 6. A transaction in doubt.
-    leave_in_doubt(service)
+    leave_in_doubt(service, Queue("tour.ledger"), "order-42", "payments", "booked")
     page = watched.open("/transactions")
     page.locator("tr", has_text="order-42").locator("a").click()
     page.wait_for_selector("text=queue/tour.ledger")

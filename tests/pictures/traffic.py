@@ -10,9 +10,9 @@ import threading
 import time
 from collections.abc import Iterator
 
-from broker_core.client import Connection, Queue, Topic, XAConnectionFactory
+from broker_core.client import Connection, Queue, Topic
 from tests.acceptance.delivery_audit import cannot
-from tests.acceptance.python_client import factory
+from tests.acceptance.python_client import factory, leave_in_doubt
 from tests.browser.watched import ADMINISTRATOR
 from tests.support.browser import Browser
 from tests.support.service import REPOSITORY, Service
@@ -46,7 +46,8 @@ class Traffic:
             consuming = stack.enter_context(self._connected("warehouse"))
             failing = stack.enter_context(self._connected("mailer"))
             self._lie_still(producing)
-            self._leave_in_doubt()
+            for order in ("order-1042", "order-1043"):
+                leave_in_doubt(self._service, Queue("ledger.bookings"), order, "payments", f"{order} is paid")
             work = ((self._produce, producing), (self._consume, consuming), (self._fail, failing))
             threads = [threading.Thread(target=done, args=(connection,)) for done, connection in work]
             for thread in threads:
@@ -84,15 +85,6 @@ class Traffic:
             for minutes in range(1, 8):
                 later.delivery_delay = LATE_SECONDS + 60.0 * minutes
                 later.send(f"The invoice is due in {minutes} days.")
-
-    def _leave_in_doubt(self) -> None:
-        """By a transaction manager that has gone."""
-        xa = XAConnectionFactory(address_list=f"stomp://127.0.0.1:{self._service.stomp_port}")
-        for order in ("order-1042", "order-1043"):
-            with xa.create_xa_connection() as connection, connection.create_xa_session() as session:
-                session.tpc_begin(session.xid(7, order, "payments"))
-                session.create_producer(Queue("ledger.bookings")).send(f"{order} is paid")
-                session.tpc_prepare()
 
     def _produce(self, connection: Connection) -> None:
         with connection.create_session() as session:
