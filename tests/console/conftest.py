@@ -14,10 +14,12 @@ from django.db import connection
 from django.test import Client
 from django.test.utils import setup_test_environment
 
+from broker_core.viewing import page
 from console.launch import spark
 from console.rates import Rates
 from console.static_files import StaticFiles
 from tests.console import facts
+from tests.console.store_node import StoreNode
 from tests.support.postgres import Server
 
 _OURS = {name: value for name, value in os.environ.items() if not name.startswith(("SURETY_", "DATABASE_URL"))}
@@ -128,6 +130,20 @@ def database(migrated: str) -> Iterator[str]:
                UPDATE surety.lease SET epoch = 0, holder_pid = NULL, node = NULL, acquired_at = NULL, heartbeat_at = NULL""",
             [OPERATOR],
         )
+
+
+@pytest.fixture
+def node(database: str) -> Iterator[StoreNode]:
+    """One that serves, with nothing in it."""
+    with StoreNode(database) as running:
+        yield running
+
+
+@pytest.fixture
+def unhurried(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A page of messages ends with what it has found, however busy the machine is."""
+    monkeypatch.setattr(page, "SECONDS", 30.0)
+    monkeypatch.setattr(page, "GRACE", 30.0)
 
 
 @pytest.fixture

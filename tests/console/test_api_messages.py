@@ -18,20 +18,8 @@ from tests.console import facts
 from tests.console.api import bearer, call, granted, person, problem, token
 from tests.console.store_node import EXPRESS, StoreNode
 
+pytestmark = pytest.mark.usefixtures("unhurried")
 DEAD = "queue/mq.sys.dmq"
-
-
-@pytest.fixture(autouse=True)
-def unhurried(monkeypatch):
-    """A page ends with what it has found, however busy the machine is."""
-    monkeypatch.setattr(page, "SECONDS", 30.0)
-    monkeypatch.setattr(page, "GRACE", 30.0)
-
-
-@pytest.fixture
-def node(database):
-    with StoreNode(database) as running:
-        yield running
 
 
 def listed(client, number, query="", **headers):

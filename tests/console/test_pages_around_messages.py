@@ -19,19 +19,8 @@ from tests.console.api import granted, person
 from tests.console.store_node import ASSURED, StoreNode
 from tests.console.message_pages import DEAD, dead_from, keys, path, text_of
 
+pytestmark = pytest.mark.usefixtures("unhurried")
 XID = "7.6f726465722d3432.01"
-
-
-@pytest.fixture(autouse=True)
-def unhurried(monkeypatch):
-    monkeypatch.setattr(pages, "SECONDS", 30.0)
-    monkeypatch.setattr(pages, "GRACE", 30.0)
-
-
-@pytest.fixture
-def node(database):
-    with StoreNode(database) as running:
-        yield running
 
 
 # -- dead ---------------------------------------------------------------------------------------------------------------------------------

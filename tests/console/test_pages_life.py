@@ -16,15 +16,9 @@ from console.selectors import subscriptions
 from console.services import looking
 from tests.console import facts
 from tests.console.api import granted, person
-from tests.console.store_node import EXPRESS, StoreNode
+from tests.console.store_node import EXPRESS
 
 DEAD = "queue/mq.sys.dmq"
-
-
-@pytest.fixture
-def node(database):
-    with StoreNode(database) as running:
-        yield running
 
 
 def told(response, status=200):

@@ -10,26 +10,14 @@ from django.test import override_settings
 
 from broker_core.engine import commands as c
 from broker_core.engine.outcome import Outcome
-from broker_core.viewing import page as pages
 from console.pages.bodies import pretty_xml
 from console.pages.message_search import standing
 from console.selectors import operations
 from tests.console import facts
 from tests.console.api import granted, person
 from tests.console.message_pages import DEAD, dead_from, keys, path, text_of
-from tests.console.store_node import StoreNode
 
-
-@pytest.fixture(autouse=True)
-def unhurried(monkeypatch):
-    monkeypatch.setattr(pages, "SECONDS", 30.0)
-    monkeypatch.setattr(pages, "GRACE", 30.0)
-
-
-@pytest.fixture
-def node(database):
-    with StoreNode(database) as running:
-        yield running
+pytestmark = pytest.mark.usefixtures("unhurried")
 
 
 # -- looking ------------------------------------------------------------------------------------------------------------------------------

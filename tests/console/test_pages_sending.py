@@ -6,24 +6,11 @@ from html import unescape
 
 import pytest
 
-from broker_core.viewing import page as pages
 from tests.console import facts
 from tests.console.message_pages import DEAD, awaited, dead_from, keys, path, text_of
-from tests.console.store_node import StoreNode
 
+pytestmark = pytest.mark.usefixtures("unhurried")
 FORM = {"destination": "queue/orders", "body": "hello", "content_type": "", "properties": "", "reliability": "assured", "priority": "4"}
-
-
-@pytest.fixture(autouse=True)
-def unhurried(monkeypatch):
-    monkeypatch.setattr(pages, "SECONDS", 30.0)
-    monkeypatch.setattr(pages, "GRACE", 30.0)
-
-
-@pytest.fixture
-def node(database):
-    with StoreNode(database) as running:
-        yield running
 
 
 def test_a_message_is_sent_with_typed_properties(node, operator):

@@ -4,14 +4,12 @@ from datetime import UTC, datetime
 
 import pytest
 
-from broker_core.viewing import page as pages
 from console.cli import exits
 from console.instants import milliseconds
 from console.services.repeating import InvalidRepetition, Repetition, lags
 from tests.console import facts
 from tests.console.api import call, problem
 from tests.console.message_pages import awaited, path, text_of
-from tests.console.store_node import StoreNode
 from tests.console.terminal import mq
 
 NOW = milliseconds(datetime(2026, 11, 23, 20, 0, 30, tzinfo=UTC))
@@ -20,12 +18,9 @@ HOUR = 3_600_000
 
 
 @pytest.fixture
-def node(database, monkeypatch):
-    monkeypatch.setattr(pages, "SECONDS", 30.0)
-    monkeypatch.setattr(pages, "GRACE", 30.0)
-    with StoreNode(database) as running:
-        running.send(b"first")
-        yield running
+def node(node, unhurried):
+    node.send(b"first")
+    return node
 
 
 def instants(cron, repeat=0, delay_ms=0):
