@@ -1,4 +1,4 @@
-"""Consumers: what they ask for, what they hand over, give back and hold; closing; metering and limits (checklist items 74, 84, 85, 92 to 97)."""
+"""Consumers: what they ask for, hand over and give back; closing (checklist items 74, 85, 92 to 97)."""
 
 from __future__ import annotations
 
@@ -13,14 +13,11 @@ from broker_core.client import (
     JMSException,
     PrefetchPolicy,
     Queue,
-    ResourceAllocationException,
-    TextMessage,
     Topic,
 )
-from broker_core.client.failures import in_words
-from broker_core.client.machine import Phase, Subscription
+from broker_core.client.machine import Subscription
 from broker_core.client.settings import PROFILES, Profile
-from tests.client.broker import INSTANT, Broker, Cut
+from tests.client.broker import INSTANT, Broker
 
 AUTO, CLIENT, DUPS_OK, INDIVIDUAL, NO_ACKNOWLEDGE, TRANSACTED = (
     AcknowledgeMode.AUTO, AcknowledgeMode.CLIENT, AcknowledgeMode.DUPS_OK, AcknowledgeMode.INDIVIDUAL, AcknowledgeMode.NO_ACKNOWLEDGE,
@@ -201,122 +198,6 @@ def test_recover_where_there_is_nothing_to_recover() -> None:
         broker.session(NO_ACKNOWLEDGE).recover()
 
 
-# -- listeners ------------------------------------------------------------------------------------------------------------------------
-def handed(broker: Broker, mode: AcknowledgeMode, count: int = 1, failed: bool = False, **settings: Any) -> list[str]:
-    """What is said after a listener got the last of `count` messages and returned, or raised."""
-    session = broker.session(mode)
-    consumer = broker.consumer(session)
-    broker.delivers(consumer, count)
-    for number in range(count):
-        assert consumer.next_for_listener(broker.now, INSTANT) is not None
-        session.handled("LookupError" if failed and number == count - 1 else None, broker.now)
-    return broker.heard()
-
-
-def test_a_message_is_acknowledged_when_its_listener_has_returned() -> None:
-    broker = Broker()
-    session = broker.session(AUTO)
-    consumer = broker.consumer(session)
-    broker.delivers(consumer)
-    assert consumer.next_for_listener(broker.now, INSTANT) is not None
-    assert broker.heard() == []
-    confirmation = session.handled(None, broker.now)
-    assert confirmation is not None and not confirmation.is_settled
-    assert broker.heard() == ["ACK 2.1?"]
-
-
-@pytest.mark.parametrize(
-    ("mode", "said"),
-    [
-        (AUTO, ["ACK 2.1?", "ACK 2.2?", "NACK 2.3"]),
-        (DUPS_OK, ["ACK 2.2", "NACK 2.3"]),
-        (CLIENT, []),
-        (INDIVIDUAL, []),
-        (NO_ACKNOWLEDGE, []),
-        (TRANSACTED, []),
-    ],
-)
-def test_what_a_listener_failed_with_goes_back_to_the_broker_where_the_session_acknowledges_by_itself(mode: AcknowledgeMode, said: list[str]) -> None:
-    assert handed(Broker(), mode, 3, failed=True) == said
-
-
-class Speechless(Exception):
-    def __str__(self) -> str:
-        raise RuntimeError
-
-
-@pytest.mark.parametrize(
-    ("failure", "comment"),
-    [
-        (ValueError("no such colour: red"), "ValueError: no such colour: red"), (KeyError("red"), "KeyError: 'red'"), (SystemExit(), "SystemExit"),
-        (ValueError("a\nb\0c\ud800"), "ValueError: a b?c?"), (ValueError("x" * 1000), "ValueError: " + "x" * 488),
-        (Speechless(), "tests.client.test_client_consuming.Speechless: <exception str() failed>"),
-    ],
-)  # fmt: skip
-def test_the_broker_is_told_what_the_listener_failed_with(failure: BaseException, comment: str) -> None:
-    broker = Broker()
-    session = broker.session(AUTO)
-    consumer = broker.consumer(session)
-    broker.delivers(consumer)
-    consumer.next_for_listener(broker.now, INSTANT)
-    session.handled(in_words(failure), broker.now)
-    assert [frame.headers for frame in broker.hears()] == [{"id": "2.1", "comment": comment}]
-
-
-@pytest.mark.parametrize(("mode", "said"), [(AUTO, ["ACK 2.1"]), (TRANSACTED, []), (CLIENT, []), (NO_ACKNOWLEDGE, [])])
-@pytest.mark.parametrize("failed", [False, True])
-def test_a_best_effort_message_is_over_when_its_listener_begins_and_lost_if_that_fails(mode: AcknowledgeMode, said: list[str], failed: bool) -> None:
-    broker = Broker()
-    session = broker.session(mode)
-    consumer = broker.consumer(session)
-    broker.delivers(consumer, lines="reliability:best-effort\nreliability:assured\n")
-    assert consumer.next_for_listener(broker.now, INSTANT) is not None
-    assert broker.heard() == said
-    assert session.handled("LookupError" if failed else None, broker.now) is None
-    assert broker.heard() == []
-    broker.delivers(consumer, lines="reliability:express\n")
-    assert consumer.next_for_listener(broker.now, INSTANT) is not None
-    session.handled(None, broker.now)
-    assert broker.heard() == (["ACK 2.2?"] if mode is AUTO else [])
-
-
-def test_a_listener_that_recovers_gets_the_message_again() -> None:
-    broker = Broker()
-    session = broker.session(AUTO)
-    consumer = broker.consumer(session)
-    broker.delivers(consumer)
-    consumer.next_for_listener(broker.now, INSTANT)
-    session.recover()
-    assert session.handled(None, broker.now) is None
-    assert broker.heard() == ["NACK 2.1"]
-
-
-def test_a_listener_acknowledges_the_message_that_it_has_in_its_hands() -> None:
-    broker = Broker()
-    session = broker.session(CLIENT)
-    consumer = broker.consumer(session)
-    broker.delivers(consumer)
-    message = consumer.next_for_listener(broker.now, INSTANT)
-    assert message is not None
-    session.acknowledge(message.delivery)
-    assert broker.heard() == ["ACK 2.1?"]
-    assert session.handled(None, broker.now) is None
-    assert session.acknowledge(message.delivery) is None
-
-
-@pytest.mark.parametrize(("mode", "said"), [(AUTO, ["ACK 2.1?", "UNSUBSCRIBE 2"]), (DUPS_OK, ["ACK 2.1", "UNSUBSCRIBE 2"])])
-def test_a_listener_that_closes_its_consumer_has_its_message_acknowledged_first(mode: AcknowledgeMode, said: list[str]) -> None:
-    broker = Broker()
-    session = broker.session(mode)
-    consumer = broker.consumer(session)
-    broker.delivers(consumer)
-    consumer.next_for_listener(broker.now, INSTANT)
-    assert session.close_consumer(consumer) is None
-    assert broker.heard() == []
-    session.handled(None, broker.now)
-    assert broker.heard() == said
-
-
 # -- closing --------------------------------------------------------------------------------------------------------------------------
 def test_closing_a_consumer_waits_until_the_broker_has_back_what_was_not_received() -> None:
     broker = Broker()
@@ -385,111 +266,6 @@ def test_closing_a_session_closes_its_consumers_and_waits_once() -> None:
     assert confirmation is not None
     assert broker.heard() == ["ACK 2.2", "UNSUBSCRIBE 2", "UNSUBSCRIBE 3?"]
     assert broker.client.sessions == {}
-
-
-# -- how much is held -----------------------------------------------------------------------------------------------------------------
-def test_a_receive_that_could_only_wait_for_ever_says_why() -> None:
-    broker = Broker(consumer_flow_limit=3)
-    session = broker.session(CLIENT)
-    consumer = broker.consumer(session)
-    message = broker.consume(consumer, 3)[0]
-    with pytest.raises(ResourceAllocationException, match="acknowledge some"):
-        consumer.receive(broker.now, INSTANT)
-    session.acknowledge(message.delivery)
-    assert consumer.receive(broker.now, INSTANT) is None
-
-
-def test_control_messages_have_their_turn_after_a_hundred_payload_messages(cut: Cut) -> None:
-    broker = Broker()
-    session = broker.session(NO_ACKNOWLEDGE)
-    consumer = broker.consumer(session)
-    broker.client.receive_data(b"".join([broker.message(consumer) for _ in range(250)]), broker.now)
-    taken = []
-    while broker.client.has_more:
-        taken.append(len(consumer.buffer))
-        broker.client.proceed(broker.now)
-    assert [*taken, len(consumer.buffer)] == [100, 200, 250]
-
-
-@pytest.mark.parametrize(("count", "portions"), [(0, [250]), (200, [200, 250])])
-def test_the_metered_count_is_the_factorys_and_0_turns_it_off(count: int, portions: list[int]) -> None:
-    broker = Broker(connection_flow_count=count)
-    consumer = broker.consumer(broker.session(NO_ACKNOWLEDGE))
-    broker.client.receive_data(b"".join([broker.message(consumer) for _ in range(250)]), broker.now)
-    taken = [len(consumer.buffer)]
-    while broker.client.has_more:
-        broker.client.proceed(broker.now)
-        taken.append(len(consumer.buffer))
-    assert taken == portions
-
-
-def test_beyond_the_connections_flow_limit_nothing_is_read_until_half_of_it_is_received() -> None:
-    broker = Broker(connection_flow_limit_enabled=True, connection_flow_limit=10)
-    session = broker.session(CLIENT)
-    first, second = broker.consumer(session, "a"), broker.consumer(session, "b")
-    broker.delivers(first, 6)
-    broker.delivers(second, 3)
-    assert not broker.client.wants_pause
-    broker.delivers(second, 1)
-    assert broker.client.wants_pause
-    for _ in range(4):
-        broker.receive(first)
-    assert broker.client.wants_pause
-    broker.receive(second)
-    assert not broker.client.wants_pause
-
-
-def test_the_limit_of_the_connection_is_a_thousand_messages_if_nothing_else_is_said() -> None:
-    broker = Broker(connection_flow_limit_enabled=True)
-    consumer = broker.consumer(broker.session(CLIENT))
-    broker.delivers(consumer, 999)
-    assert not broker.client.wants_pause
-    broker.delivers(consumer, 1)
-    assert broker.client.wants_pause
-
-
-def test_the_limit_of_the_connection_holds_only_if_it_is_enabled() -> None:
-    broker = Broker(connection_flow_limit=10)
-    broker.delivers(broker.consumer(broker.session(CLIENT)), 30)
-    assert not broker.client.wants_pause
-
-
-def test_somebody_who_waits_for_an_answer_is_not_kept_from_it_by_messages_in_front_of_it() -> None:
-    broker = Broker(connection_flow_limit_enabled=True, connection_flow_limit=10)
-    session = broker.session(CLIENT)
-    broker.delivers(broker.consumer(session), 10)
-    assert broker.client.wants_pause
-    broker.producer(session).send(TextMessage("x"), INSTANT)
-    assert not broker.client.wants_pause
-    broker.confirms()
-    assert broker.client.wants_pause
-
-
-def test_a_consumer_without_acknowledgements_holds_its_flow_limit_and_no_more_is_read() -> None:
-    broker = Broker(consumer_flow_limit=10, consumer_flow_threshold=30)
-    session = broker.session(NO_ACKNOWLEDGE)
-    consumer = broker.consumer(session)
-    broker.delivers(consumer, 12)
-    assert broker.client.wants_pause
-    for _ in range(8):
-        broker.receive(consumer)
-    assert broker.client.wants_pause
-    broker.receive(consumer)
-    assert not broker.client.wants_pause
-    broker.delivers(consumer, 10)
-    assert broker.client.wants_pause
-    session.close_consumer(consumer)
-    broker.confirms()
-    assert not broker.client.wants_pause
-
-
-def test_the_silence_of_a_broker_that_is_not_read_is_not_its_fault() -> None:
-    broker = Broker(consumer_flow_limit=2, connected=False)
-    broker.lets_in("1000,0")
-    consumer = broker.consumer(broker.session(NO_ACKNOWLEDGE))
-    broker.delivers(consumer, 5)
-    broker.passes(600_000)
-    assert broker.client.phase is Phase.OPEN
 
 
 # -- what is told of a message --------------------------------------------------------------------------------------------------------

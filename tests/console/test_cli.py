@@ -1,33 +1,18 @@
 """`manage.py mq` on this installation: its commands do what the API does, in this process."""
 
-import io
 import json
 import os
 import pwd
 import re
-import shlex
-import subprocess
-import sys
-from pathlib import Path
 
 import pytest
 from django.test import override_settings
-from django.urls import Resolver404, resolve
 
-from console.cli import commands, described, exits, portions
-from console.cli.completion import script
-from console.cli.described import form
-from console.cli.options import parser_of, split
-from console.cli.program import Terminal, main
-from console.services import browsing
-from console.services.looking import NodeSilent
+from console.cli import exits
 from tests.console import facts
 from tests.console.api import granted, person
 from tests.console.engine_node import EngineNode
-from tests.console.store_node import StoreNode
 from tests.console.terminal import mq
-
-OPERATIONS = Path(__file__).resolve().parents[2] / "docs" / "operations.md"
 
 
 @pytest.fixture
@@ -230,18 +215,6 @@ def test_a_person_is_asked_for_a_password_twice_and_sees_neither(database, monke
     assert mq("create", "usr", "shop", there=True).told == "Done.\n"
 
 
-def test_ctrl_c_leaves_an_operation_running_and_says_how_to_go_on(messages, monkeypatch):
-    running = {"number": 7, "state": "running", "done": 3, "skipped": 0, "failed": 0, "looked_at": 4, "total": None, "verb": "copy", "error": ""}
-    monkeypatch.setattr("console.cli.program._Run._outcome", lambda run, answer: running)
-
-    def stop(progress, operation):
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr("console.cli.following.Progress.tell", stop)
-    ran = mq("copy", "msg", "queue/orders", "--to", "queue/orders", "--force")
-    assert (ran.code, ran.said) == (exits.STOPPED, "It goes on: `query operation 7` tells how far it is, `cancel operation 7` ends it.\n")
-
-
 def test_what_is_named_and_set_up_is_made_and_taken_away(node, tmp_path):
     (tmp_path / "passcode").write_text("secret\n")
     for words in (
@@ -283,7 +256,6 @@ def test_the_broker_tells_of_itself(node, database):
         assert ran.code == exits.DONE, (words, ran)
 
 
-# -- messages ------------------------------------------------------------------------------------------------------------------------------------
 def test_what_an_end_of_a_subscription_or_of_an_undo_would_discard_is_said_before(node, database):
     mq("purge", "dst", "queue/orders", "--force")
     ran = mq("destroy", "undo", "1", typed="no\n")
@@ -294,238 +266,3 @@ def test_what_an_end_of_a_subscription_or_of_an_undo_would_discard_is_said_befor
         assert mq(verb, "dur", str(made), "--dry-run", "--json").document["discarded"] == 0
         assert "0 of 0 messages would be discarded" in mq(verb, "dur", str(made), typed="no\n").said
     assert mq("purge", "dur", str(made), typed="yes\n").code == mq("destroy", "dur", str(made), "--force").code == exits.DONE
-
-
-@pytest.fixture
-def messages(database):
-    with StoreNode(database) as node:
-        node.send(b"one", b"two", b"three")
-        yield node
-
-
-def test_messages_are_listed_shown_sent_and_fetched(messages, tmp_path):
-    listed = mq("list", "msg", "queue/orders", "--json").document
-    assert (len(listed["items"]), listed["complete"], listed["next"]) == (3, True, None)
-    key = listed["items"][0]["key"]
-    assert re.search(r"body.text +one\n", mq("query", "msg", "queue/orders", key).told)
-    assert mq("download", "msg", "queue/orders", key).octets == b"one"
-    assert mq("list", "msg", "queue/orders", "--text", "no such").said == "None of the 3 that were looked at.\n"
-    assert "--output" in mq("download", "msg", "queue/orders", key, there=True).said
-    assert mq("download", "msg", "queue/orders", key, "--output", str(tmp_path / "body")).code == exits.DONE
-    assert (tmp_path / "body").read_bytes() == b"one"
-    assert mq("download", "msg", "queue/orders", key, "--output", str(tmp_path / "body")).code == exits.USAGE
-    assert mq("send", "msg", "queue/orders", "--json-body", '{"id": 7}', "--priority", "6", "-o", "colour=red", "-o", "count=7").code == exits.DONE
-    assert mq("send", "msg", "queue/orders", "--from-destination", "queue/orders", "--from-message", key).code == exits.DONE
-    assert mq("list", "dead", "queue/orders", "--json").document["items"][0]["count"] >= 3
-
-
-def test_an_operation_is_counted_agreed_to_and_followed_to_its_end(messages):
-    mq("create", "dst", "queue/other")
-    ran = mq("move", "msg", "queue/orders", "--to", "queue/other", "--text", "t", typed="no\n")
-    assert ran.said == "queue/orders: 2 messages of 3 that were looked at. move msg queue/orders? Type yes to go on: Nothing was done.\n"
-    ran = mq("copy", "msg", "queue/orders", "--to", "queue/other", "--text", "t", "--force", "--json")
-    assert (ran.code, ran.document["state"], ran.document["done"]) == (exits.DONE, "done", 2), ran
-    begun = mq("delete", "msg", "queue/orders", "--force", "--no-wait", "--json").document
-    assert mq("query", "operation", str(begun["number"])).code == exits.DONE
-    assert mq("list", "operation").told.splitlines()[1].split()[1] == "delete"
-    assert mq("cancel", "operation", "4711", "--force").code == exits.REFUSED
-
-
-def test_an_operation_that_does_not_end_well_is_told_from_one_that_does(messages, monkeypatch):
-    ended = {"number": 7, "state": "failed", "done": 3, "skipped": 0, "failed": 1, "looked_at": 4, "total": 8, "verb": "move", "error": "the queue is full"}
-    monkeypatch.setattr("console.cli.program.show", lambda document, out, columns: None)
-    monkeypatch.setattr("console.cli.program._Run._outcome", lambda run, answer: ended)
-    ran = mq("move", "msg", "queue/orders", "--to", "queue/other", "--force", there=True)
-    assert ran.code == exits.UNFINISHED
-    assert "50% [###############---------------] 3 of 8, looked at 4" in ran.said
-    assert ran.said.endswith("Operation 7 is failed after 3 messages: the queue is full.\n")
-
-
-def test_delayed_messages_are_listed_cancelled_delivered_and_moved(messages, database):
-    messages.send(b"a", b"b", b"c", delay=3_600_000)
-    first, second, third = (str(each["number"]) for each in mq("list", "delayed", "queue/orders", "--json").document["items"])
-    assert mq("cancel", "delayed", "queue/orders", first, typed="yes\n").code == exits.DONE
-    assert mq("deliver", "delayed", "queue/orders", second).code == exits.DONE
-    assert mq("reschedule", "delayed", "queue/orders", third, "--due-at", "2100-01-01T00:00:00Z").code == exits.DONE
-    [left] = mq("list", "delayed", "queue/orders", "--json").document["items"]
-    assert left["due_at"].startswith("2100-01-01")
-
-
-def test_an_export_is_an_import(messages):
-    lines = mq("export", "msg", "queue/orders").told
-    assert len(lines.splitlines()) == 3
-    assert mq("import", "msg", "queue/orders", "--json", typed=lines).document == {"sent": 3}
-    ran = mq("import", "msg", "queue/orders", typed="no json\n")
-    assert (ran.code, "line 1: it is no JSON" in ran.said) == (exits.REFUSED, True)
-
-
-def test_an_export_that_stops_before_its_end_says_so(messages, monkeypatch):
-    looked = iter((browsing.look,))
-
-    def look(*arguments):
-        found = next(looked, None)
-        if found is None:
-            raise NodeSilent
-        return found(*arguments)
-
-    monkeypatch.setattr(browsing, "EXPORT_PAGE", 1)
-    monkeypatch.setattr(browsing, "look", look)
-    ran = mq("export", "msg", "queue/orders")
-    assert (ran.code, len(ran.told.splitlines())) == (exits.UNREACHABLE, 1)
-    assert ran.said == "It is not all there: No node answered: what it holds is not known. [node-silent]\n"
-
-
-def test_what_is_too_much_for_one_call_is_imported_by_several(messages, monkeypatch):
-    monkeypatch.setattr(portions, "LINES_MAX", 2)
-    lines = "".join(json.dumps({"text": f"line {number}"}) + "\n" for number in range(5))
-    ran = mq("import", "msg", "queue/orders", "--idempotency-key", "k", "--json", typed=lines)
-    assert (ran.code, ran.document) == (exits.DONE, {"sent": 5})
-    assert mq("import", "msg", "queue/orders", "--idempotency-key", "k", "--json", typed=lines).document == {"sent": 5}
-    ran = mq("import", "msg", "queue/orders", typed=lines + "no json\n")
-    assert ran.code == exits.UNFINISHED
-    assert "4 messages were sent, those before line 5" in ran.said
-    audited = "SELECT (result ->> 'sent')::int FROM surety.audit WHERE what = 'import' AND result ? 'sent' ORDER BY entry"
-    assert facts.rows(messages.dsn, audited) == [(2,), (2,), (1,), (2,), (2,)], "the repetition with the same key sends nothing"
-
-
-@pytest.mark.parametrize(("octets", "sizes"), [(8, [8, 4]), (7, [4, 4, 4]), (3, [4])])
-def test_a_portion_has_no_more_octets_than_a_call_takes(octets, sizes, monkeypatch, tmp_path):
-    monkeypatch.setattr(portions, "LINES_OCTETS_MAX", octets)
-    (tmp_path / "lines").write_bytes(b"abc\n" * 3)
-    found = list(portions.portions(str(tmp_path / "lines"), sys.stdin))
-    assert [len(lines) for lines in found][: len(sizes)] == sizes
-
-
-class _Ending(io.StringIO):
-    """Standard input that gives its lines, and then this."""
-
-    def __init__(self, lines, ending):
-        super().__init__(lines)
-        self._ending = ending
-
-    def readline(self, size=-1):
-        line = super().readline(size)
-        if not line:
-            raise self._ending
-        return line
-
-
-@pytest.mark.parametrize(
-    ("ending", "code", "why"),
-    [(KeyboardInterrupt(), exits.STOPPED, "Stopped: "), (OSError(5, "Input/output error"), exits.UNFINISHED, "- cannot be read (Input/output error)")],
-    ids=["Ctrl-C", "unreadable"],
-)
-def test_an_import_that_stops_half_way_says_what_was_sent(messages, monkeypatch, ending, code, why):
-    monkeypatch.setattr(portions, "LINES_MAX", 2)
-    lines = "".join(json.dumps({"text": f"line {number}"}) + "\n" for number in range(3))
-    terminal = Terminal(_Ending(lines, ending), io.StringIO(), io.StringIO())
-    assert main(["import", "msg", "queue/orders"], terminal) == code
-    assert "2 messages were sent, those before line 3" in terminal.stderr.getvalue()
-    assert why in terminal.stderr.getvalue()
-    assert facts.rows(messages.dsn, "SELECT sum((result ->> 'sent')::int) FROM surety.audit WHERE what = 'import'") == [(2,)]
-
-
-def test_an_import_that_is_refused_half_way_says_to_programs_what_was_sent(messages, monkeypatch):
-    monkeypatch.setattr(portions, "LINES_MAX", 2)
-    ran = mq("import", "msg", "queue/orders", "--json", typed='{"text": "a"}\n{"text": "b"}\nno json\n')
-    assert (ran.code, json.loads(ran.said)["code"]) == (exits.UNFINISHED, "invalid")
-    assert json.loads(ran.said)["detail"].startswith("2 messages were sent, those before line 3;")
-
-
-def test_what_clients_wrote_does_not_reach_the_terminal_as_it_is(messages):
-    messages.send("a\x1b[2Jb\u202ec".encode())
-    key = mq("list", "msg", "queue/orders", "--order", "newest", "--json").document["items"][0]["key"]
-    told = mq("query", "msg", "queue/orders", key).told
-    assert r"a\x1b[2Jb\u202ec" in told
-    assert "\x1b" not in told
-
-
-# -- complete ------------------------------------------------------------------------------------------------------------------------------------
-def test_every_call_of_the_api_has_a_command_or_a_reason_for_none():
-    calls = set(described.operations())
-    told = {(each.method, described.form(each.path)) for each in commands.COMMANDS}
-    assert told <= calls
-    assert calls - told == set(commands.WITHOUT)
-    assert len(commands.BY_NAME) == len(commands.COMMANDS)
-
-
-@pytest.mark.parametrize("command", commands.COMMANDS, ids=lambda each: each.name)
-def test_every_command_tells_what_it_takes(command):
-    ran = mq(command.verb, command.object, "--help")
-    assert ran.code == exits.DONE
-    assert described.describe(command).summary in ran.told
-    options = [option for each in described.describe(command).arguments if (option := each.option)]
-    assert len(options) == len(set(options))
-    assert parser_of(command, described.describe(command)).prog.endswith(command.name)
-
-
-def _rows() -> list[list[str]]:
-    table = OPERATIONS.read_text().partition("## Command line")[0]
-    lines = [line for line in table.splitlines() if line.startswith("| ") and "| what |" not in line]
-    return [[cell.strip() for cell in re.split(r"(?<!\\)\|", line)[1:-1]] for line in lines]
-
-
-def test_the_table_of_operations_names_the_command_that_does_each_of_them():
-    named = set()
-    for row in _rows():
-        assert len(row) == 3, row
-        found = re.findall(r"`mq ([a-z]+ [a-z]+)", row[2])
-        assert found or re.match(r"not yet|none: |`manage.py ", row[2]), row
-        assert found or not re.search("(GET|POST|PUT|PATCH|DELETE) ", row[1]), row
-        named |= set(found)
-    assert named == {command.name for command in commands.COMMANDS} - EXPLAINED
-
-
-def test_the_table_of_operations_says_no_command_call_or_page_that_is_not_there():
-    called, wrong = {(method, form(path)) for method, path in described.operations()}, []
-    for _, here, commanded in _rows():
-        for words in re.findall(r"`mq ([^`]*)`", commanded):
-            _, (verb, thing, *rest) = split(shlex.split(words))
-            command = commands.find(verb, thing)
-            try:
-                parser_of(command, described.describe(command)).parse_args(["x" if word == "..." else word for word in rest])
-            except exits.Ended as ended:
-                wrong += [words] * ("are required" not in ended.sentence)  # some are cut short
-        for method, path in re.findall(r"`(GET|POST|PUT|PATCH|DELETE) ([a-z][^ ?`]*)", here):
-            found = form(re.sub(r"/(commit|pause)$", "/{verb}", path) if path.startswith("branches") else path)
-            wrong += [(method, path)] * ((method, found) not in called)
-        for page in re.findall(r"`/([a-z]+)(?:/<n>)?(?:/(?:[a-z]+|<key>))*`", here):
-            wrong += [page] * (not resolves(f"/{page}") and not resolves(f"/{page}/ready"))
-    assert wrong == []
-
-
-def resolves(path: str) -> bool:
-    try:
-        return bool(resolve(path))
-    except Resolver404:
-        return False
-
-
-EXPLAINED = {"list problem", "query me", "query request"}
-"""What no operator of another broker asks for."""
-
-
-# -- completion ------------------------------------------------------------------------------------------------------------------------------------
-def _completed(line: str) -> list[str]:
-    words = line.split(" ")
-    typed = f"COMP_WORDS=({' '.join(repr(word) for word in words)}); COMP_CWORD={len(words) - 1}"
-    asked = f"{script('bash')}\n{typed}; _surety_mq; printf '%s\\n' \"${{COMPREPLY[@]}}\""
-    done = subprocess.run(["bash", "-uc", asked], capture_output=True, text=True, timeout=20)
-    assert done.stderr == ""
-    return done.stdout.split()
-
-
-def test_bash_completes_verbs_objects_and_options():
-    assert subprocess.run(["bash", "-n"], input=script("bash"), capture_output=True, text=True, timeout=20).stderr == ""
-    assert _completed("mq pu") == ["purge"]
-    assert _completed("mq purge ") == ["dst", "msg", "dur"]
-    assert _completed("mq purge dst queue/a --dry") == ["--dry-run"]
-    assert _completed("mq completion z") == ["zsh"]
-
-
-@pytest.mark.parametrize("shell", ["zsh", "fish"])
-def test_the_other_shells_are_told_of_every_command(shell):
-    text = mq("completion", shell).told
-    for command in commands.COMMANDS:
-        assert command.verb in text
-        assert command.object in text
