@@ -60,6 +60,8 @@ class BrokerConfig:
     tls_client_ca: str = _text("", "SURETY_TLS_CLIENT_CA")
     """PEM file of the authorities whose certificates clients may show on the TLS port of AMQP. Who shows one may log in with it, by SASL EXTERNAL, as the
     account that its common name says. Empty: certificates of clients are not asked for."""
+    tls_warning_days: int = _number(30, 0, 3_650)
+    """So many days before the certificate of the TLS ports ends, or one of its chain, health and overview warn of it. 0: only when it has ended."""
 
     log_json: bool = field(default=False, metadata={"variable": ""})
     """The processes' logs are lines of JSON: time, level, logger, message, and members of their own for what a line is about, `traceparent` among them

@@ -46,6 +46,8 @@ def browse(shard: Shard, command: Browse) -> None:
     refusal = _why_not(shard, peer, command)
     if refusal is not None:
         detail = command.name if refusal in OF_SUBSCRIPTIONS else command.address
+        if refusal is Refusal.ACCESS_DENIED:
+            detail = f"{BROWSE} {detail}"
         shard.batch.outputs.append(Refused(command.peer, command.token, refusal, detail, command.link))
         return
     cursors = _cursors(shard, peer, command)

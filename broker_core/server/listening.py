@@ -16,12 +16,13 @@ from broker_core.stomp.sections import SectionMemory
 from broker_core.store import Store
 
 from .auth import Accounts
+from .certificate import ends_at
 from .client_ids import ClientIds
 from .clock import Clock
 from .host import Host
 from .limits import amqp_limits_of, stomp_limits_of
 from .metrics import Metrics
-from .refused_logins import RefusedLogins
+from .refused_tries import LOGIN, USE, RefusedTries
 from .sessions import Sessions
 from .tls import TlsListener
 
@@ -82,7 +83,8 @@ class Node:
         self.clock = clock
         self.accounts = accounts
         self.metrics = metrics
-        self.refused_logins = RefusedLogins()
+        self.refused_logins = RefusedTries("a stranger", LOGIN)
+        self.refused_uses = RefusedTries("clients", USE)
         self.version = version
         """Of the broker."""
         self.server_name = f"Surety/{version}"
@@ -112,6 +114,8 @@ class Node:
         self._certificates: dict[str, str] = {}
         """Who issues clients' certificates, by listener with TLS."""
         self._certificates_at: tuple[tuple[int, int], ...] = ()
+        self.certificate_ends_at: float | None = None
+        """Of the one that is shown, in seconds since the epoch. None: none is shown, or nobody knows."""
 
     def number_peer(self) -> int:
         self._numbered += 1
@@ -190,6 +194,7 @@ class Node:
         async def secured() -> TlsListener:
             tls = TlsListener(_tls(config, client_ca), config.login_seconds, peer, self.expect, self.expect_no_more, self.host.fail)
             await tls.listen(config.bind, tls_port, BACKLOG)
+            self._look_at_certificate()
             return tls
 
         self._openers[name], self._ports[name] = plain, port
@@ -230,7 +235,11 @@ class Node:
             server = self._servers.get(f"{name}+tls")
             if isinstance(server, TlsListener):  # one that is paused reads them when it opens
                 server.renew(context)
+        self._look_at_certificate()
         log.info("The certificate of %s is shown from now on", self.config.tls_cert)
+
+    def _look_at_certificate(self) -> None:
+        self.certificate_ends_at = ends_at(Path(self.config.tls_cert).read_text("ascii", "replace"))
 
     @property
     def listeners(self) -> dict[str, dict[str, Any]]:

@@ -8,8 +8,9 @@ from typing import ClassVar, cast
 
 from broker_core.engine.commands import Command, Stop
 from broker_core.engine.message import VOLATILE
-from broker_core.engine.outputs import Delivered, Output
+from broker_core.engine.outputs import Delivered, Detached, Output, Refused
 from broker_core.engine.producers import Producers
+from broker_core.engine.refusal import Refusal
 
 from .auth import REFUSED
 from .flow import FlowControl, MachineT
@@ -165,7 +166,7 @@ class SocketPeer(FlowControl[MachineT]):
 
     def _refuse_login(self, login: str, sentence: str) -> None:
         self._node.metrics.refused_logins += 1
-        self._node.refused_logins.note(login, self._remote, sentence, asyncio.get_running_loop().time())
+        self._node.refused_logins.login(login, self._remote, sentence, asyncio.get_running_loop().time())
         told = logging.WARNING if sentence == REFUSED else logging.DEBUG  # who is throttled must not fill the log either
         self.LOG.log(told, "Login of %r from %s refused: %s", login[:80], self._remote, sentence)
         self._connection.reject(sentence)
@@ -199,7 +200,14 @@ class SocketPeer(FlowControl[MachineT]):
                         message.holders -= 1
                     elif message.header.lane < VOLATILE and message.body.__class__ is bytes:
                         message.body = None
+            elif (output.__class__ is Refused or output.__class__ is Detached) and output.refusal is Refusal.ACCESS_DENIED:
+                self._note_denied(output.detail)
         self._regulate()
+
+    def _note_denied(self, detail: str) -> None:
+        """A rule of access refused it. Without particulars it is the end of a transaction, of which a part was noted."""
+        if detail:
+            self._node.refused_uses.use(self._account, self._remote, detail, asyncio.get_running_loop().time())
 
     def _close_when_read(self) -> None:
         """The machine has said its last."""

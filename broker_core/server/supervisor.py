@@ -231,6 +231,7 @@ class _Term:
                 "space_reason": self._space.reason,
                 "space_free_octets": self._space.free_octets,
                 "space_database_octets": self._space.database_octets,
+                "certificate_end_timestamp_seconds": self._node.certificate_ends_at,
                 **gauges,
                 **self._forwarding.metrics(),
             }
@@ -242,8 +243,9 @@ class _Term:
                     await self._operators.note_node(self._name, "node start", self._lease.epoch)
                     forgotten = True
                 await self._operators.write_status(self._name, self._lease.epoch, "active", self._started_at, listeners, metrics, about)
-                if refused := self._node.refused_logins.take(asyncio.get_running_loop().time()):
-                    await self._operators.note_refused_logins([(each.remote, each.login, each.sentence) for each in refused])
+                now = asyncio.get_running_loop().time()
+                if refused := [*self._node.refused_logins.take(now), *self._node.refused_uses.take(now)]:
+                    await self._operators.note_refused_tries([(each.who, each.remote, each.what, each.address, each.sentence) for each in refused])
             except SpaceExhausted as error:  # operators see the last status grow old
                 self._space.exhausted(str(error))
             await asyncio.sleep(STATUS_SECONDS)

@@ -61,10 +61,10 @@ ON CONFLICT (shard, node) DO UPDATE SET epoch = EXCLUDED.epoch, role = EXCLUDED.
 _STANDS_BY = """
 SELECT 1 FROM surety.node_status WHERE shard = %s AND node = %s AND role = 'standby' AND at > clock_timestamp() - interval '3 s'
 """
-_REFUSED_LOGINS = """
+_REFUSED_TRIES = """
 INSERT INTO surety.audit (who, origin, what, address, result)
-SELECT 'a stranger', origin, 'client login', login, jsonb_build_object('refused', sentence)
-  FROM unnest(%s::text[], %s::text[], %s::text[]) AS refused (origin, login, sentence)
+SELECT who, origin, what, address, jsonb_build_object('refused', sentence)
+  FROM unnest(%s::text[], %s::text[], %s::text[], %s::text[], %s::text[]) AS refused (who, origin, what, address, sentence)
 """
 _NODE = "INSERT INTO surety.audit (who, what, address, result) VALUES (%s, %s, %s, jsonb_build_object('epoch', %s::int8))"
 _PAUSED = "SELECT listener FROM surety.paused_listener WHERE shard = %s"
@@ -146,9 +146,9 @@ class OperatorTables:
         """The node stops as planned: it is no longer listed."""
         await self._execute(_RETIRE, [self._shard, node])
 
-    async def note_refused_logins(self, refused: Sequence[tuple[str, str, str]]) -> None:
-        """Into the audit. Of each: from where, the account that it stated, why."""
-        await self._execute(_REFUSED_LOGINS, [texts(column) for column in zip(*refused, strict=True)])
+    async def note_refused_tries(self, refused: Sequence[tuple[str, str, str, str, str]]) -> None:
+        """Into the audit. Of each: who, from where, what, the account that a login stated or the destination, why."""
+        await self._execute(_REFUSED_TRIES, [texts(column) for column in zip(*refused, strict=True)])
 
     async def note_node(self, node: str, what: str, epoch: int) -> None:
         """Into the audit: `node start` or `node stop`."""

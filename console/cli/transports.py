@@ -3,8 +3,6 @@
 import http.client
 import json
 import logging
-import os
-import pwd
 import ssl
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -23,6 +21,7 @@ from console.api.problems import CODES, problem_of
 from console.api.problems import document_of as document_of_problem
 from console.launch.database import check_database
 from console.launch.refusal import CannotStart
+from console.management.audited import system_account
 
 from .exits import NOT_ALLOWED, REFUSED, UNFINISHED, UNREACHABLE, USAGE, Ended, refusal
 
@@ -74,7 +73,7 @@ class InProcess:
             self._user = _operator(name)
         except Error as error:
             raise _without_database(error) from error
-        self.origin = f"command line of {pwd.getpwuid(os.getuid()).pw_name}"
+        self.origin = f"command line of {system_account()}"
 
     @property
     def name(self) -> str:

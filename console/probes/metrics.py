@@ -47,6 +47,7 @@ NODE = {
     "body_memory_octets": "Message bodies kept in memory.",
     "body_memory_octets_max": "SURETY_BODY_MEMORY_OCTETS_MAX.",
     "memory_level": "How full that memory is: 0 green, 1 yellow, 2 orange, 3 red.",
+    "certificate_end_timestamp_seconds": "When the certificate of the TLS listeners ends, or the first of its chain.",
     "commits_total": "Group commits since the node took the lease.",
     "connections": "Connections of clients.",
     "destinations_blocked": "Destinations in which sends wait for room.",

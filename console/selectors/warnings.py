@@ -1,7 +1,8 @@
 """What does not keep the service from its promises, and should not stay so: each as a sentence that says what to do."""
 
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 
+from django.conf import settings
 from django.utils import timezone
 
 from . import database, schedule
@@ -15,6 +16,7 @@ ORANGE = 2
 LATE_RUNS = 6
 """A task of the schedule that has missed so many runs is not being run."""
 LATE_SECONDS_MIN = 60
+DAY_SECONDS = 86_400
 
 
 def warnings(status: NodeStatus) -> dict[str, str]:
@@ -34,9 +36,23 @@ def warnings(status: NodeStatus) -> dict[str, str]:
         "memory": (told.get("memory_level") or 0) >= ORANGE
         and "the memory for messages is nearly full: have what waits consumed, or raise SURETY_BODY_MEMORY_OCTETS_MAX",
         "lag": lag > LAG_SECONDS_MAX and f"the node's event loop is {lag:.1f} s late: the machine has too little processor time for it",
+        "certificate": _certificate(told.get("certificate_end_timestamp_seconds")),
         "links": links and f"links to other brokers are not connected ({links}): `mq query bkr` has their last errors",
     }
     return {name: sentence for name, sentence in found.items() if sentence}
+
+
+def _certificate(ends: float | None) -> str:
+    """Of the TLS listeners. None: they show none, or nobody knows."""
+    if ends is None or (left := (ends - timezone.now().timestamp()) / DAY_SECONDS) > settings.BROKER.tls_warning_days:
+        return ""
+    day = datetime.fromtimestamp(ends, UTC).date()
+    when = f"has ended ({day}), and clients that check it are not connected any more" if left <= 0 else f"ends in {_days(left)} ({day})"
+    return f"the certificate of the TLS listeners of STOMP and AMQP {when}: put a renewed one into the file of SURETY_TLS_CERT, which is read again by itself"
+
+
+def _days(left: float) -> str:
+    return "less than a day" if left < 1 else "1 day" if left < 2 else f"{int(left)} days"
 
 
 def _is_late(task: schedule.ScheduledTask) -> bool:

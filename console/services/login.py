@@ -11,6 +11,8 @@ from django.utils import timezone
 
 from console.models import LoginAttempt
 
+from .audit import record
+
 NAME_CHARACTERS_MAX = 150
 """Django's longest user name; a longer one cannot exist and is counted by its beginning."""
 
@@ -23,7 +25,7 @@ class Throttled(Exception):
 
 
 def admit(name: str, address: str) -> LoginAttempt:
-    """Count an attempt; the caller withdraws it with `succeeded`. Raises Throttled."""
+    """Count an attempt; the caller withdraws it with `succeeded`. Raises Throttled: the audit has one row for a place and window, whatever comes."""
     name = name[:NAME_CHARACTERS_MAX].replace("\x00", "\N{REPLACEMENT CHARACTER}")
     origin = network(address)
     now = timezone.now()
@@ -33,13 +35,20 @@ def admit(name: str, address: str) -> LoginAttempt:
             cursor.execute("SELECT pg_advisory_xact_lock(hashtextextended(%(origin)s, 0))", {"origin": f"login {origin}"})
         recent = LoginAttempt.objects.filter(address=origin, at__gt=now - window)
         seen = recent.aggregate(
-            total=Count("id"), same=Count("id", filter=Q(name=name)), oldest=Min("at"), oldest_same=Min("at", filter=Q(name=name))
-        )
+            total=Count("id"), same=Count("id", filter=Q(name=name)), oldest=Min("at"), oldest_same=Min("at", filter=Q(name=name)),
+            told=Count("id", filter=Q(told=True)),
+        )  # fmt: skip
         if seen["same"] >= settings.LOGIN_ATTEMPTS_MAX:
-            raise Throttled(_seconds(seen["oldest_same"] + window - now))
-        if seen["total"] >= settings.LOGIN_ATTEMPTS_MAX_ADDRESS:
-            raise Throttled(_seconds(seen["oldest"] + window - now))
-        return LoginAttempt.objects.create(name=name, address=origin, at=now)
+            until = seen["oldest_same"] + window
+        elif seen["total"] >= settings.LOGIN_ATTEMPTS_MAX_ADDRESS:
+            until = seen["oldest"] + window
+        else:
+            return LoginAttempt.objects.create(name=name, address=origin, at=now)
+        if not seen["told"]:
+            LoginAttempt.objects.filter(pk=recent.latest("at").pk).update(told=True)
+            sentence = f"too many have failed from there: not looked at. Of more like it within {settings.LOGIN_WINDOW_SECONDS} s nothing is said"
+            record("a stranger", address, "login", name, result={"refused": sentence})
+    raise Throttled(_seconds(until - now))
 
 
 def succeeded(attempt: LoginAttempt) -> None:

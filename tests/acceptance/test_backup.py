@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 import os
+import pwd
 import signal
 import subprocess
 import sys
@@ -180,6 +181,13 @@ def test_a_backup_that_is_not_whole_changes_nothing(kept: Kept, tmp_path: Path) 
     assert not (tmp_path / "none").exists()
 
 
+def audited(service: Service, what: str) -> list[tuple[str, str, str | None]]:
+    """Who did it, with which folder, and why nothing came of it."""
+    with service.database() as session:
+        asked = "SELECT who, arguments ->> 'folder', result ->> 'refused' FROM surety.audit WHERE what = %s ORDER BY entry"
+        return session.execute(asked, [what]).fetchall()
+
+
 def waits(service: Service) -> bool:
     """A backup, for a table that is locked."""
     with psycopg.connect(service.dsn(superuser=True)) as session:
@@ -199,6 +207,7 @@ def test_a_backup_that_is_stopped_leaves_nothing(service: Service, tmp_path: Pat
     assert process.returncode == (130 if number == signal.SIGINT else 143), complaint
     assert "Traceback" not in complaint
     assert list(tmp_path.iterdir()) == []
+    assert audited(service, "backup")[-1] == (f"system account {pwd.getpwuid(os.getuid()).pw_name}", str(target), "stopped by hand")
 
 
 @pytest.mark.slow
@@ -216,7 +225,10 @@ def test_a_database_of_ones_own_is_restored_to_and_backed_up(kept: Kept, tmp_pat
                     assert session.execute("SELECT schemaname FROM pg_tables WHERE tablename = 'auth_user'").fetchall() == [("public",)]
                     assert session.execute("SELECT count(*) FROM public.auth_user WHERE username = 'operator'").fetchone() == (1,)
                 assert "holds the lease" in refused(service, "restore", str(kept[0]), "--replace")
+                assert "holds the lease" in str(audited(service, "restore")[-1][2])
+                assert audited(service, "restore")[0][2] is None
                 done(service, "backup", str(tmp_path / str(next(names))))
+                assert [row[2] for row in audited(service, "backup")][-1] is None
                 with reconnect(service.stomp_port) as connection:
                     assert len(read_all(connection, "/queue/large")) == 1
         assert (tmp_path / "0" / "console.dump").exists()

@@ -81,7 +81,9 @@ def consumes(service: Service, queue: str, **more: str) -> bool:
 
 
 # -- rules of access --------------------------------------------------------------------------------------------------------------------
-def test_a_rule_that_forbids_consuming_ends_who_consumes_by_either_protocol(service: Service, queue: str, rule: Any) -> None:
+def test_a_rule_that_forbids_consuming_ends_who_consumes_by_either_protocol_and_the_audit_says_so_once(
+    service: Service, queue: str, rule: Any, administrator: Browser
+) -> None:
     from tests.acceptance import proton_client
 
     with Connection(service.stomp_port) as stomp, proton_client.connected(service) as amqp:
@@ -100,6 +102,14 @@ def test_a_rule_that_forbids_consuming_ends_who_consumes_by_either_protocol(serv
         with pytest.raises(proton_client.proton.utils.LinkDetached, match="unauthorized-access"):
             amqp.create_receiver(f"queue://{queue}")
         assert sends(service, queue), "what is not forbidden goes on"
+
+    def noted() -> list[Any]:
+        return list(administrator.ask("GET", f"audit?what=client%20access&address=queue/{queue}").json()["items"])
+
+    await_true(noted, TAKES_HOLD_SECONDS_MAX, "the audit knows of no refused use")
+    [entry] = noted()
+    assert (entry["who"], entry["origin"]) == ("client guest", "127.0.0.1")
+    assert entry["result"]["refused"].startswith("consume: the account may not do this there")
 
 
 def test_of_rules_that_contradict_each_other_the_more_particular_one_counts(service: Service, queue: str, rule: Any) -> None:

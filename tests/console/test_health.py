@@ -1,11 +1,14 @@
 """Live and ready: red for each cause alone, and green only when nothing is unknown."""
 
 import logging
+import time
 from contextlib import contextmanager
+from dataclasses import replace
 
 import pytest
+from django.conf import settings
 from django.db import connection
-from django.test import Client
+from django.test import Client, override_settings
 
 from broker_core.store.migrate import migrate
 from tests.console import facts
@@ -186,6 +189,32 @@ def test_what_the_node_tells_of_itself_may_be_worth_a_warning_and_does_not_make_
     assert list(warnings) == [name]
     assert says in warnings[name]
     assert viewer.get("/health/ready").status_code == 200
+
+
+@pytest.mark.parametrize(
+    ("days", "says"),
+    [
+        (29.5, "ends in 29 days (2"), (1.5, "ends in 1 day (2"), (0.5, "ends in less than a day (2"), (-2, "has ended (2"),
+        (30.5, ""), (None, ""),
+    ],
+)  # fmt: skip
+def test_a_certificate_that_ends_soon_is_named_with_its_day(days, says, viewer, database):
+    facts.lease(database)
+    ends = None if days is None else time.time() + days * 86_400
+    facts.status(database, metrics={"space_low": False, "certificate_end_timestamp_seconds": ends})
+    warned = _warnings(viewer)
+    assert list(warned) == (["certificate"] if says else [])
+    assert says in warned.get("certificate", "")
+    told = viewer.get("/metrics").content.decode()
+    assert ("\nsurety_node_certificate_end_timestamp_seconds " in told) is (ends is not None), "what nobody knows is left out"
+
+
+def test_of_a_certificate_one_is_warned_as_early_as_one_likes(viewer, database):
+    facts.lease(database)
+    facts.status(database, metrics={"space_low": False, "certificate_end_timestamp_seconds": time.time() + 86_400 * 3})
+    assert list(_warnings(viewer)) == ["certificate"]
+    with override_settings(BROKER=replace(settings.BROKER, tls_warning_days=2)):
+        assert _warnings(viewer) == {}
 
 
 def test_tasks_that_nobody_runs_and_tasks_that_fail_are_named(viewer, database):

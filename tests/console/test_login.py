@@ -53,6 +53,24 @@ def test_one_place_cannot_try_many_names(stranger):
     assert codes == [401] * 30 + [429]
 
 
+def test_the_audit_has_one_row_of_what_the_throttle_turned_away_from_a_place_in_a_window(stranger, database):
+    def turned_away():
+        rows = facts.rows(database, "SELECT who, origin, address, result ->> 'refused' FROM surety.audit WHERE what = 'login' ORDER BY entry")
+        return [row[:3] for row in rows if row[3].startswith("too many")]
+
+    for name in (OPERATOR, "vera"):
+        for _ in range(9):
+            stranger.post("/login", {"username": name, "password": "wrong"}, REMOTE_ADDR="192.0.2.66")
+    assert turned_away() == [("a stranger", "192.0.2.66", OPERATOR)]
+    for _ in range(7):
+        stranger.post("/login", WRONG, REMOTE_ADDR="192.0.2.1")
+    assert turned_away()[1:] == [("a stranger", "192.0.2.1", OPERATOR)]
+    LoginAttempt.objects.update(at=timezone.now() - timedelta(seconds=301))
+    for _ in range(7):
+        stranger.post("/login", WRONG, REMOTE_ADDR="192.0.2.66")
+    assert len(turned_away()) == 3
+
+
 @pytest.mark.parametrize(
     ("address", "counted"),
     [

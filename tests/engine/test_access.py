@@ -196,7 +196,7 @@ def test_to_consume_to_browse_and_to_create_are_apart():
     bench.apply(c.SetAccess([], {}))
     bench.flush()
     bench.apply(c.Browse(2, 10, QUEUE, "t"))
-    assert refusals(bench.flush()) == [(Refusal.ACCESS_DENIED, QUEUE)]
+    assert refusals(bench.flush()) == [(Refusal.ACCESS_DENIED, f"browse {QUEUE}")]
 
 
 def test_temporary_destinations_are_their_owners():

@@ -55,7 +55,7 @@ class Operators:
         self.statuses.append(metrics)
         self.about = about
 
-    async def note_refused_logins(self, refused: Sequence[tuple[str, str, str]]) -> None:
+    async def note_refused_tries(self, refused: Sequence[tuple[str, ...]]) -> None:
         self.audited += refused
 
     async def note_node(self, _node: str, what: str, _epoch: int) -> None:

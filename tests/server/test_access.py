@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+
 from broker_core.amqp.frames import frame
 from broker_core.amqp.performatives import ACCEPTED, RECEIVER, Attach, Begin, Close, Detach, Disposition, Rejected
 from broker_core.engine.access import OPERATIONS, Rule
@@ -18,6 +20,12 @@ def deny(broker: Broker, *operations: str) -> None:
     broker.host.submit([SetAccess([*OPEN, *(Rule("queue/q", operation, False, "guest") for operation in operations)], {})])
 
 
+def noted(broker: Broker) -> list[tuple[str, str, str]]:
+    """Who was refused which operation on what: on its way to the audit."""
+    rows = broker.node.refused_uses.take(asyncio.get_running_loop().time())
+    return [(row.who, row.sentence.partition(":")[0], row.address) for row in rows]
+
+
 def test_by_amqp_a_forbidden_send_is_rejected_and_the_link_stays() -> None:
     async def story(broker: Broker) -> None:
         client = await Client(broker).opens()
@@ -27,6 +35,7 @@ def test_by_amqp_a_forbidden_send_is_rejected_and_the_link_stays() -> None:
         [rejected] = [each.state for each in await client.sends(message(b"after"), 1) if isinstance(each, Disposition)]
         assert isinstance(rejected, Rejected)
         assert (rejected.error.condition, "produce queue/q" in rejected.error.description) == (UNAUTHORIZED, True)
+        assert noted(broker) == [("client guest", "produce", "queue/q")]
         broker.host.submit([SetAccess(OPEN, {})])
         assert Disposition(RECEIVER, 2, None, True, ACCEPTED) in await client.sends(message(b"again"), 2)
 
@@ -40,6 +49,7 @@ def test_by_amqp_a_forbidden_consumer_is_refused_and_one_that_is_there_detached(
         deny(broker, "consume")
         [detach] = await client.hears()
         assert (type(detach), detach.error.condition) == (Detach, UNAUTHORIZED)
+        assert noted(broker) == [("client guest", "consume", "queue/q")]
         await client.says(frame(0, Detach(0, True)))
         heard = await client.consumes()
         assert [type(each) for each in heard if not isinstance(each, Attach)] == [Detach]
@@ -76,6 +86,21 @@ def test_by_stomp_a_forbidden_send_is_an_error_that_names_it() -> None:
         assert (command, headers["message"], headers["receipt-id"]) == ("ERROR", "access denied", "2")
         assert body.endswith(b"produce queue/q")
         assert broker.engine.shard.destinations["queue/q"].depth == 1
+        assert noted(broker) == [("client guest", "produce", "queue/q")]
+
+    told(story)
+
+
+def test_a_transaction_that_may_not_send_there_is_told_once() -> None:
+    async def story(broker: Broker) -> None:
+        deny(broker, "produce")
+        client = await broker.client()
+        client.say("BEGIN", ("transaction", "t"))
+        client.say("SEND", ("destination", "/queue/q"), ("transaction", "t"))
+        client.say("COMMIT", ("transaction", "t"))
+        await turns()
+        assert client.commands() == ["ERROR"]
+        assert noted(broker) == [("client guest", "produce", "queue/q")]
 
     told(story)
 
@@ -89,6 +114,7 @@ def test_by_stomp_a_forbidden_consumer_or_browser_is_refused_and_others_go_on() 
             client.say("SUBSCRIBE", ("id", "1"), ("destination", "/queue/q"), *headers)
             await turns()
             assert [(command, told["message"]) for command, told, _ in client.take()] == [("ERROR", "access denied")]
+        assert noted(broker) == [("client guest", "browse", "queue/q"), ("client guest", "consume", "queue/q")]
         other.send(b"m", "1", "r")
         await turns()
         assert sorted(other.commands()) == ["MESSAGE", "RECEIPT"]

@@ -43,7 +43,7 @@ def test_a_refused_login_is_told_counted_and_closed(run: Run) -> None:
         assert client.commands() == ["ERROR"]
         assert client.wire.gone
         assert broker.metrics.refused_logins == 1
-        assert [row.login for row in broker.node.refused_logins.take(asyncio.get_running_loop().time())] == ["mallory"]
+        assert [row.address for row in broker.node.refused_logins.take(asyncio.get_running_loop().time())] == ["mallory"]
         assert broker.engine.shard.destinations.keys() == {"queue/mq.sys.dmq"}
         await broker.end()
 

@@ -16,9 +16,9 @@ import uvloop
 from broker_core.amqp.frames import SASL_HEADER, sasl_frame
 from broker_core.amqp.performatives import SaslCode, SaslInit, SaslOutcome
 from broker_core.server.amqp_peer import AmqpPeer
+from broker_core.server.certificate import ends_at
 from broker_core.server.stomp_peer import StompPeer
 from broker_core.server.tls import TlsListener
-from tests.acceptance.test_stomp_clients import certificate as self_signed
 from tests.support.certificates import certificate as made_certificate
 
 from .rig import Broker
@@ -31,7 +31,7 @@ Story = Callable[[Coroutine[Any, Any, None]], None]
 
 @pytest.fixture(scope="module")
 def certificate(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, str]:
-    cert, key = self_signed(tmp_path_factory.mktemp("tls"))
+    cert, key = made_certificate(tmp_path_factory.mktemp("tls"))
     return str(cert), str(key)
 
 
@@ -301,10 +301,12 @@ def test_a_new_certificate_is_shown_to_who_comes_from_then_on_and_a_broken_one_t
         assert await shown(broker) == first
         assert "stays as it is" in caplog.text
         files[0].write_bytes(old)
-        made_certificate(tmp_path, "second")
+        assert broker.node.certificate_ends_at == ends_at(old.decode())
+        made_certificate(tmp_path, "second", days=2)
         broker.node.follow_certificates()
         second = await shown(broker)
         assert second != first
+        assert broker.node.certificate_ends_at == ends_at(files[0].read_text()) != ends_at(old.decode())
         await until(lambda: broker.metrics.connections == 1)
         assert not connected.is_closing(), "who is connected stays"
         connected.close()

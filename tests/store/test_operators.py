@@ -186,16 +186,16 @@ def test_temporary_destinations_are_forgotten_when_they_end_and_those_of_earlier
     asyncio.run(story())
 
 
-def test_refused_logins_and_the_life_of_a_node_are_in_the_audit(dsn: str) -> None:
+def test_what_clients_are_refused_and_the_life_of_a_node_are_in_the_audit(dsn: str) -> None:
     async def story() -> None:
         operators = OperatorTables(dsn)
         await operators.note_node("host:1", "node start", 7)
-        await operators.note_refused_logins([("10.0.0.1", 'a"b\\c', "wrong"), ("", "", "3 more")])
+        await operators.note_refused_tries([("a stranger", "10.0.0.1", "client login", 'a"b\\c', "wrong"), ("clients", "", "client access", "", "3 more")])
         await operators.close()
 
     asyncio.run(story())
     assert tell(dsn, "SELECT who, origin, what, address, result FROM surety.audit ORDER BY entry DESC LIMIT 3") == [
-        ("a stranger", "", "client login", "", {"refused": "3 more"}),
+        ("clients", "", "client access", "", {"refused": "3 more"}),
         ("a stranger", "10.0.0.1", "client login", 'a"b\\c', {"refused": "wrong"}),
         ("node", "", "node start", "host:1", {"epoch": 7}),
     ]

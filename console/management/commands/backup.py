@@ -10,6 +10,7 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 from broker_core.config import BrokerConfig
 from console.launch.backup import back_up
 from console.launch.server import database_of
+from console.management.audited import audited
 from console.management.refusals import refusals_told
 
 
@@ -23,8 +24,10 @@ class Command(BaseCommand):
     def handle(self, folder: Path, **_options: Any) -> None:
         signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # cleaning up on the way, as Ctrl-C does
         try:
-            with refusals_told(), database_of(BrokerConfig.from_env(), alone=False):
-                manifest = back_up(folder.absolute(), lambda text: self.stdout.write(f"  {text}"))
+            folder = folder.absolute()
+            with refusals_told(), database_of(BrokerConfig.from_env(), alone=False), audited("backup", folder) as result:
+                manifest = back_up(folder, lambda text: self.stdout.write(f"  {text}"))
+                result |= {"at": manifest["at"], "octets": sum(manifest["octets"].values()), **manifest["restores"]}
         except KeyboardInterrupt:
             raise CommandError("Stopped; nothing is left of the backup.", returncode=130) from None
         for what, count in manifest["restores"].items():

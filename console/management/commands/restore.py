@@ -12,6 +12,7 @@ from broker_core.config import BrokerConfig
 from broker_core.store.migrate import migrations
 from console.launch.restore import read_manifest, restore
 from console.launch.server import database_of
+from console.management.audited import audited
 from console.management.refusals import refusals_told
 
 
@@ -29,9 +30,10 @@ class Command(BaseCommand):
         try:
             with refusals_told():
                 manifest = read_manifest(folder, [name for name, _ in migrations()])
-                with database_of(BrokerConfig.from_env(), alone=True):
+                with database_of(BrokerConfig.from_env(), alone=True), audited("restore", folder) as result:
                     restore(folder, manifest, lambda text: self.stdout.write(f"  {text}"), replace=replace)
                     call_command("migrate", interactive=False, verbosity=0, stdout=self.stdout)
+                    result |= {"at": manifest["at"], **manifest["restores"]}
         except KeyboardInterrupt:
             raise CommandError("Stopped; nothing is changed.", returncode=130) from None
         for what, count in manifest["restores"].items():
