@@ -14,7 +14,7 @@ from .cursor import Cursor
 from .destination import Destination
 from .message import Header, Message, weight_as_read
 from .message_group import recognize
-from .operation import DELETE, EXPIRE, PURGE, Operation, Page
+from .operation import DELETE, EXPIRE, PURGE, SKIPPED, Operation, Page
 from .operations import RUNNING_MAX
 from .paging import as_placed
 from .performing import perform
@@ -62,6 +62,7 @@ def restore(shard: Shard, row: OperationRow) -> None:
     operation = Operation(row.operation, row.address, row.arguments, of, row.place["subscription"])
     operation.looked_at, operation.done, operation.skipped, operation.failed = row.looked_at, row.done, row.skipped, row.failed
     operation.total, operation.started_at, operation.error = row.total, row.started_at, row.error
+    operation.results = {(result, why): [(lane, position) for lane, position in places] for result, why, places in row.results}
     walk = Walk(())
     for index, tail, at in row.place["lanes"]:
         cursor = subscription.cursors[index] if subscription is not None else None
@@ -231,8 +232,9 @@ def _step(shard: Shard, operation: Operation, effort: int) -> None:
         as_placed(cursor, message)
         effort -= LOOK if knowing is None else LOOK + FILTER + (operation.wanted.effort(message) if operation.wanted.needs_body else 0)
         if knowing is None or _is_wanted(shard, operation, cursor, message, knowing):
-            if not _is_free(shard, cursor, message):
+            if why := _why_not_free(shard, cursor, message):
                 operation.skipped += 1
+                operation.tell(SKIPPED, cursor.index, [message], why)
                 continue
             effort -= 0 if operation.is_dry else COSTS.get(operation.verb, COST)
             found.append(message)
@@ -291,11 +293,11 @@ def _is_wanted(shard: Shard, operation: Operation, cursor: Cursor, message: Mess
     return operation.wanted.matches(message, Properties(knowing, message).__getitem__, operation.started_at)
 
 
-def _is_free(shard: Shard, cursor: Cursor, message: Message) -> bool:
-    """No consumer has it, no transaction, and it is not about to expire."""
+def _why_not_free(shard: Shard, cursor: Cursor, message: Message) -> str:
+    """Why it is left alone; empty: it is not."""
     if 0 < message.header.expiration <= shard.now:
-        return False
-    return cursor.is_free(message.position)
+        return "it is about to expire"
+    return "" if cursor.is_free(message.position) else "a consumer has it, or a transaction"
 
 
 def _passed(operation: Operation, cursor: Cursor, first: int, end: int) -> int:

@@ -4,7 +4,7 @@ traffic goes on beside it. It is a row of the store, written by the commits that
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from .message import LANES, PRIORITIES, VOLATILE
@@ -25,6 +25,9 @@ OPERATIONS_MAX = 1_000
 """That wait or run."""
 SELECTED_MAX = 1_000
 """Messages that one operation names."""
+FAILED_MAX = 100
+"""Of those that failed where none is named: so many are told one by one."""
+DONE, SKIPPED, FAILED = "done", "skipped", "failed"
 NUMBER_MAX = (1 << 63) - 1
 ARGUMENTS = ("verb", "subscription", "filter", "messages", "limit", "destination", "priority", "dry_run")
 
@@ -48,7 +51,7 @@ class Page:
 class Operation:
     __slots__ = (
         "address", "arguments", "destination", "done", "ended_at", "error", "failed", "is_of_sections", "limit", "looked_at", "number", "owed", "pages",
-        "priority", "reading", "selected", "skipped", "started_at", "state", "subscription", "takes_all", "target", "told_at", "total", "undoes",
+        "priority", "reading", "results", "selected", "skipped", "started_at", "state", "subscription", "takes_all", "target", "told_at", "total", "undoes",
         "verb", "verdicts", "walk", "wanted",
     )  # fmt: skip
 
@@ -74,6 +77,8 @@ class Operation:
         self.looked_at = self.done = self.skipped = self.failed = 0
         self.total: int | None = None
         self.error = ""
+        self.results: dict[tuple[str, str], list[tuple[int, int]]] = {}
+        """Places of single messages by what became of them and why."""
         self.started_at = 0
         self.ended_at: int | None = None
         self.told_at = 0
@@ -104,6 +109,19 @@ class Operation:
     def is_over(self) -> bool:
         return self.ended_at is not None
 
+    def tell(self, result: str, lane: int, messages: Sequence[Message], why: str = "") -> None:
+        """One by one, as far as they are told so."""
+        if self.is_dry or (self.selected is None and result != FAILED):
+            return
+        if self.selected is None:
+            messages = messages[: max(FAILED_MAX - sum(map(len, self.results.values())), 0)]
+        if messages:
+            self.results.setdefault((result, why), []).extend([(lane, message.position) for message in messages])
+
+    @property
+    def told_results(self) -> list[Any]:
+        return [[result, why, [list(place) for place in places]] for (result, why), places in self.results.items()]
+
     @property
     def place(self) -> dict[str, Any]:
         """Of stored lanes: what is in memory only is gone when this is read."""
@@ -120,7 +138,7 @@ class Operation:
     def row(self) -> OperationRow:
         return OperationRow(
             self.number, self.verb, self.address, self.arguments, self.state, self.looked_at, self.done, self.skipped, self.failed, self.total,
-            self.place if self.ended_at is None else {}, self.started_at, self.ended_at, self.error,
+            self.place if self.ended_at is None else {}, self.started_at, self.ended_at, self.error, self.told_results,
         )  # fmt: skip
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 from . import undoing
 from .accounting import discard_body
@@ -14,7 +14,7 @@ from .cursor import Cursor
 from .dead import ADDED, EXPIRATION, ORIGIN, REASON, REPLAYED, SUBSCRIPTION, TRUNCATED, bury
 from .destination import Destination
 from .message import VOLATILE, Message
-from .operation import COPY, DELETE, EXPIRE, MOVE, PURGE, REPRIORITIZE, RETRY, Operation
+from .operation import COPY, DELETE, DONE, EXPIRE, FAILED, MOVE, PURGE, REPRIORITIZE, RETRY, SKIPPED, Operation
 from .outcome import Outcome
 from .placing import create, why_no_members
 from .policy import settings_for
@@ -34,10 +34,16 @@ def perform(shard: Shard, operation: Operation, cursor: Cursor, messages: list[M
     _VERBS[operation.verb](shard, operation, cursor, messages)
 
 
-def fail(operation: Operation, messages: int, why: str) -> None:
-    """So many could not be dealt with."""
-    operation.failed += messages
+def fail(operation: Operation, cursor: Cursor, messages: Sequence[Message], why: str) -> None:
+    """They could not be dealt with."""
+    operation.failed += len(messages)
     operation.error = operation.error or why
+    operation.tell(FAILED, cursor.index, messages, why)
+
+
+def succeed(operation: Operation, cursor: Cursor, messages: Sequence[Message]) -> None:
+    operation.done += len(messages)
+    operation.tell(DONE, cursor.index, messages)
 
 
 def take_out(shard: Shard, cursor: Cursor, message: Message) -> Message:
@@ -57,7 +63,7 @@ def _discard(shard: Shard, operation: Operation, cursor: Cursor, messages: list[
     if not cursor.stored:
         for message in taken:
             discard_body(shard, message)
-    operation.done += len(taken)
+    succeed(operation, cursor, taken)
 
 
 def _keep_for_undo(shard: Shard, operation: Operation, cursor: Cursor, messages: list[Message]) -> None:
@@ -76,13 +82,13 @@ def _expire(shard: Shard, operation: Operation, cursor: Cursor, messages: list[M
         taken = take_out(shard, cursor, message)
         taken.failures = cursor.failures.get(taken.position, 0)
         bury(shard, cursor, taken, Outcome.EXPIRED, EXPIRED_BY_HAND)
-    operation.done += len(messages)
+    succeed(operation, cursor, messages)
 
 
 def _move(shard: Shard, operation: Operation, cursor: Cursor, messages: list[Message]) -> None:
     target = shard.destinations.get(target_of(shard, operation.target))
     if target is None:
-        fail(operation, len(messages), f"{operation.target} does not exist")
+        fail(operation, cursor, messages, f"{operation.target} does not exist")
         return
     _send(shard, operation, cursor, [Parcel(message) for message in messages], target)
 
@@ -91,11 +97,12 @@ def _reprioritize(shard: Shard, operation: Operation, cursor: Cursor, messages: 
     index = operation.priority + (0 if cursor.stored else VOLATILE)
     if index == cursor.index:
         operation.skipped += len(messages)
+        operation.tell(SKIPPED, cursor.index, messages, "it has that priority")
         return
     taken = [take_out(shard, cursor, message) for message in messages]
     place_all(shard, cursor, [Parcel(message) for message in taken], cursor.subscription.destination, index, moved=True)
     settle_all(shard, cursor, taken, Outcome.MOVED)
-    operation.done += len(taken)
+    succeed(operation, cursor, taken)
 
 
 def _send(shard: Shard, operation: Operation, cursor: Cursor, parcels: list[Parcel], target: Destination) -> None:
@@ -105,7 +112,7 @@ def _send(shard: Shard, operation: Operation, cursor: Cursor, parcels: list[Parc
         for_all = target.is_topic and parcel.subscription is None
         why = f"nobody subscribes to {target.address}" if for_all and not is_wanted(shard, target, parcel.message) else ""
         if why := why or why_no_room(shard, target, parcel.message.size):
-            fail(operation, 1, why)
+            fail(operation, cursor, [parcel.message], why)
         else:
             accepted.append(parcel)
     if not accepted:
@@ -124,7 +131,7 @@ def _send(shard: Shard, operation: Operation, cursor: Cursor, parcels: list[Parc
         place_all(shard, cursor, accepted, target, cursor.index, moved=moved)
     if moved:
         settle_all(shard, cursor, [parcel.message for parcel in accepted], Outcome.MOVED)
-    operation.done += len(accepted)
+    succeed(operation, cursor, [parcel.message for parcel in accepted])
 
 
 # -- back to where it died ----------------------------------------------------------------------------------------------------------------
@@ -139,21 +146,21 @@ def _retry(shard: Shard, operation: Operation, cursor: Cursor, messages: list[Me
         added = read_annotations(text) if REASON in text else {}
         origin = added.get(ORIGIN)
         if not isinstance(origin, str):
-            fail(operation, len(dead), "a message that has not died has nowhere to go back to")
+            fail(operation, cursor, dead, "a message that has not died has nowhere to go back to")
         elif added.get(TRUNCATED):
-            fail(operation, len(dead), "the body of a message was discarded when it died")
+            fail(operation, cursor, dead, "the body of a message was discarded when it died")
         else:
             by_origin.setdefault(origin, []).append((added, dead))
     for address, deaths in by_origin.items():
         target, why = _origin(shard, cursor, address)
         if target is None:
-            fail(operation, sum(len(dead) for _, dead in deaths), why)
+            fail(operation, cursor, [message for _, dead in deaths for message in dead], why)
             continue
         parcels: list[Parcel] = []
         for added, dead in deaths:
             subscription, why = _failed_in(shard, cursor, target, added)
             if why:
-                fail(operation, len(dead), why)
+                fail(operation, cursor, dead, why)
                 continue
             expiration, kept = _revived(shard, target, added)
             parcels += [Parcel(message, expiration, kept, subscription) for message in dead]

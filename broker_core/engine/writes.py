@@ -84,6 +84,9 @@ class OperationRow:
     started_at: int
     ended_at: int | None
     error: str
+    results: list[Any] = field(default_factory=list)
+    """What became of single messages: [done, skipped or failed; why; [[lane, position], ...]]. Of those that were named: of each that was there; else of the
+    first that failed."""
 
 
 @dataclass(slots=True)

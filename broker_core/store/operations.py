@@ -19,11 +19,12 @@ from .segments import message_table
 
 _INSERT = (
     b"INSERT INTO surety.operation(shard,operation,verb,address,arguments,requested_by,state,looked_at,done,skipped,failed,total,place,started_at,ended_at,"
-    b"error)VALUES"
+    b"error,results)VALUES"
 )
 _UPDATE = (
     b"ON CONFLICT(shard,operation)DO UPDATE SET state=excluded.state,looked_at=excluded.looked_at,done=excluded.done,skipped=excluded.skipped,"
-    b"failed=excluded.failed,total=excluded.total,place=excluded.place,started_at=excluded.started_at,ended_at=excluded.ended_at,error=excluded.error"
+    b"failed=excluded.failed,total=excluded.total,place=excluded.place,started_at=excluded.started_at,ended_at=excluded.ended_at,error=excluded.error,"
+    b"results=excluded.results"
 )
 _SOURCE = "size, body, stored_body, encoding, headers, message_id, client_id, sequence, reliability, expiration, annotations"
 
@@ -45,10 +46,10 @@ def progress(rows: Sequence[OperationRow], shard: int) -> list[bytes]:
 
 def _row(row: OperationRow, shard: int) -> bytes:
     by = b"coalesce((SELECT requested_by FROM surety.control_request WHERE shard=%d AND request=%d),'')" % (shard, row.operation)
-    return b"(%d,%d,%b,%b,%b,%b,%b,%d,%d,%d,%d,%b,%b,%d,%b,%b)" % (
+    return b"(%d,%d,%b,%b,%b,%b,%b,%d,%d,%d,%d,%b,%b,%d,%b,%b,%b)" % (
         shard, row.operation, literal(row.verb), literal(row.address), json_literal(row.arguments), by, literal(row.state.value),
         row.looked_at, row.done, row.skipped, row.failed, _number(row.total), json_literal(row.place), row.started_at, _number(row.ended_at),
-        literal(row.error),
+        literal(row.error), json_literal(row.results),
     )  # fmt: skip
 
 
@@ -120,9 +121,8 @@ async def unended(cursor: AsyncCursor[Any], shard: int) -> list[OperationRow]:
     """Those that wait or run, in the order of their numbers. Raises psycopg.Error."""
     rows = await (await cursor.execute(QUERIES["operations_read"], {"shard": shard})).fetchall()
     found = []
-    for number, verb, address, arguments, state, looked_at, done, skipped, failed, total, place, started_at, error in rows:
+    for number, verb, address, arguments, state, looked_at, done, skipped, failed, total, place, started_at, error, results in rows:
         counts = looked_at, done, skipped, failed, total
-        found.append(
-            OperationRow(number, verb, address, json.loads(arguments), OperationState(state), *counts, json.loads(place), started_at, None, error)
-        )  # fmt: skip
+        at = json.loads(place), started_at, None
+        found.append(OperationRow(number, verb, address, json.loads(arguments), OperationState(state), *counts, *at, error, json.loads(results)))
     return found

@@ -273,7 +273,7 @@ SELECT destination, json_agg(at ORDER BY at, number)::text, json_agg(identifiers
 WHERE shard = %(shard)s GROUP BY destination ORDER BY destination
 
 -- name: operations_read
-SELECT operation, verb, address, arguments::text, state, looked_at, done, skipped, failed, total, place::text, started_at, error
+SELECT operation, verb, address, arguments::text, state, looked_at, done, skipped, failed, total, place::text, started_at, error, results::text
 FROM surety.operation WHERE shard = %(shard)s AND ended_at IS NULL ORDER BY operation
 
 -- name: operations_remove

@@ -20,7 +20,7 @@ from .destinations import OfDestination
 from .documented import DRY_RUN, says
 from .fields import Address, Body, Choice, Text, Whole
 from .problems import Problem
-from .view import View, idempotent, one, page, told
+from .view import View, idempotent, page, told
 
 OPEN = OpenApiParameter("open", OpenApiTypes.BOOL, description="Only those that wait or run.")
 KEY = "^1?[0-9]-[0-9]{1,18}$"
@@ -90,6 +90,27 @@ class Shown(shapes.Shape):
 Shown.__name__ = "Operation"
 
 
+class OneResult(shapes.Shape):
+    """What became of one message."""
+
+    message = shapes.String(source="key", help_text="Its key where it was.")
+    result = serializers.ChoiceField(service.RESULTS)
+    why = shapes.String(allow_blank=True)
+
+
+OneResult.__name__ = "OperationResult"
+
+
+class WithResults(Shown):
+    results = OneResult(
+        many=True, allow_null=True,
+        help_text="Of each message that it names; of one that names none: the first 100 that failed. Null: for who may not browse there.",
+    )  # fmt: skip
+
+
+WithResults.__name__ = "WholeOperation"
+
+
 class OfOperation(View):
     def found(self, number: str) -> Operation:
         """Raises Problem."""
@@ -121,9 +142,11 @@ class Operations(View):
 
 
 class OneOperation(OfOperation):
-    @says("Query an operation: how far it is", Shown)
+    @says("Query an operation: how far it is, and what became of single messages", WithResults)
     def get(self, request: Request, number: str) -> Response:
-        return one(Shown, self.found(number))
+        it = self.found(number)
+        results = service.results(self.actor, it)
+        return Response({**Shown(it).data, "results": None if results is None else OneResult(results, many=True).data})
 
 
 class Cancel(OfOperation):

@@ -16,10 +16,10 @@ STATES = ("waiting", "running", "done", "cancelled", "failed")
 INSTANTS = ("accepted_from", "accepted_to")
 """Conditions that the node has in ms."""
 
-_OPERATIONS = """
-    SELECT operation AS number, verb, address, arguments::text AS arguments, requested_by, state, looked_at, done, skipped, failed, total, error,
-           CASE WHEN started_at > 0 THEN to_timestamp(started_at / 1000.0) END AS started_at, to_timestamp(ended_at / 1000.0) AS ended_at
-      FROM surety.operation WHERE shard = 0"""
+_COLUMNS = """
+    operation AS number, verb, address, arguments::text AS arguments, requested_by, state, looked_at, done, skipped, failed, total, error,
+    CASE WHEN started_at > 0 THEN to_timestamp(started_at / 1000.0) END AS started_at, to_timestamp(ended_at / 1000.0) AS ended_at"""
+_OPERATIONS = f"SELECT {_COLUMNS} FROM surety.operation WHERE shard = 0"
 
 
 @dataclass(slots=True, frozen=True)
@@ -39,6 +39,8 @@ class Operation:
     error: str
     started_at: datetime | None
     ended_at: datetime | None
+    told: tuple[tuple[str, str, list[list[int]]], ...] = ()
+    """Result, why, and the places of the messages that it is told of; asked for of one operation only."""
 
     @property
     def destination(self) -> str | None:
@@ -78,7 +80,7 @@ def by_numbers(numbers: Collection[int]) -> list[Operation]:
 
 
 def by_number(number: int, within: Sight = EVERYTHING) -> Operation | None:
-    found = rows(f"{_OPERATIONS} AND operation = %(number)s", {"number": number})
+    found = rows(f"SELECT {_COLUMNS}, results::text AS told FROM surety.operation WHERE shard = 0 AND operation = %(number)s", {"number": number})
     return _made(found[0]) if found and within.shows(found[0]["address"]) else None
 
 
@@ -93,4 +95,5 @@ def progress() -> list[tuple[Any, ...]]:
 
 
 def _made(row: dict[str, Any]) -> Operation:
-    return Operation(**{**row, "arguments": json.loads(row["arguments"])})
+    told = tuple(tuple(each) for each in json.loads(row.get("told", "[]")))
+    return Operation(**{**row, "arguments": json.loads(row["arguments"]), "told": told})

@@ -1,8 +1,7 @@
 """Messages as operators see them: pages of a queue or of a subscription, one message, its body."""
 
-import functools
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -84,17 +83,6 @@ def found(actor: Actor, address: str, key: Key, subscription: int | None = None)
     if not seen or (seen[0].lane, seen[0].message.position) != key:
         raise NoMessage("There is no such message any more: it was consumed, moved or removed.")
     return seen[0]
-
-
-def still_there(actor: Actor, address: str, keys: Sequence[Key], subscription: int | None = None) -> list[Seen | None]:
-    """Each of these messages if it is still there, without its body; None: it is not. A look for each, so ask for few. Raises as `page`."""
-    require(actor, BROWSE_HEADERS, "browse", address, reads=True)
-    told: list[Seen | None] = []
-    for key in keys:
-        ask = functools.partial(look, actor.name, "browse", address)
-        seen = browse(ask, read, time.monotonic, MessageFilter(), 1, after=key, subscription=subscription).seen
-        told.append(seen[0] if seen and (seen[0].lane, seen[0].message.position) == key else None)
-    return told
 
 
 def message(actor: Actor, address: str, key: Key, subscription: int | None = None) -> View:

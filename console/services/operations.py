@@ -2,8 +2,10 @@
 
 import time
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
+from broker_core.viewing.page import Key, key_text
 from console.permissions import BROWSE_BODIES, BROWSE_HEADERS, DELETE, MOVE, PURGE, SEND, may
 from console.selectors import operations
 from console.selectors.operations import Operation
@@ -17,6 +19,16 @@ OF_BODIES = frozenset(("text", "json_path", "json_value"))
 """Conditions that tell what is in bodies: counting what they find does so, too."""
 
 POLL_SECONDS = 0.03
+DONE, SKIPPED, FAILED, GONE, LEFT, WAITING = RESULTS = ("done", "skipped", "failed", "gone", "left", "waiting")
+
+
+@dataclass(slots=True, frozen=True)
+class Result:
+    """What became of one message."""
+
+    key: str
+    result: str
+    why: str = ""
 
 
 def begin(actor: Actor, address: str, arguments: Mapping[str, Any]) -> Outcome:
@@ -44,6 +56,32 @@ def awaited(number: int, seconds: float = 1.5) -> Operation | None:
         if it is None or it.ended_at is not None or time.monotonic() >= ends:
             return it
         time.sleep(POLL_SECONDS)
+
+
+def results(actor: Actor, it: Operation) -> list[Result] | None:
+    """Of each message that it names, in that order; of one that names none: the first that failed. None: he may not see what is there."""
+    if not may(actor, BROWSE_HEADERS, it.address):
+        return None
+    told: dict[Key, Result] = {}
+    for result, why, places in it.told:
+        for lane, position in places:
+            told[lane, position] = Result(key_text((lane, position)), result, why)
+    named: list[Key] = [(lane, position) for lane, position in it.arguments.get("messages") or ()]
+    if it.dry_run or not named:
+        return [] if it.dry_run else list(told.values())
+    others = _of_others(it)
+    return [told.get(key) or Result(key_text(key), *others) for key in dict.fromkeys(named)]
+
+
+def _of_others(it: Operation) -> tuple[str, str]:
+    """Of those that it names and has not met."""
+    if it.ended_at is None:
+        return WAITING, ""
+    if it.state != "done":
+        return LEFT, f"the operation was {it.state} before"
+    if "filter" in it.arguments or "limit" in it.arguments:
+        return LEFT, "it was gone, or the filter or the limit leaves it out"
+    return GONE, "it was not there any more"
 
 
 def cancel(actor: Actor, it: Operation) -> Outcome:

@@ -42,7 +42,7 @@ def test_messages_are_searched_ticked_deleted_and_brought_back(page_as, service)
     page.fill("#typed", "queue/browser.many")
     page.click("button.danger")
     page.wait_for_selector(".badge:text-is('done')")
-    assert page.locator("text=left here").count() == 11
+    assert page.locator(".badge:text-is('deleted')").count() == 11
     page.click(".crumbs a")
     page.wait_for_selector("text=of 49 messages")
     page.click(".notice >> text=Undo")

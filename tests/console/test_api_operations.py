@@ -60,8 +60,24 @@ def test_an_operation_is_begun_and_found_again(node, database, operator):
     assert shown["arguments"]["messages"] == [[4, 1], [4, 3]]
     assert shown["arguments"]["filter"] == {"age_min_ms": 0, "accepted_from": "2020-01-01T00:00:00+00:00"}
     assert response["Location"] == f"/api/v1/operations/{shown['number']}"
-    assert call(operator, "GET", f"operations/{shown['number']}").document == shown
+    waiting = [{"message": key, "result": "waiting", "why": ""} for key in ("4-1", "4-3")]
+    assert call(operator, "GET", f"operations/{shown['number']}").document == shown | {"results": waiting}
     assert [each["number"] for each in call(operator, "GET", "operations?open=true").document["items"]] == [shown["number"]]
+
+
+def test_what_became_of_single_messages_is_for_who_may_browse_there(database):
+    user = person("rita", role="restricted")
+    Grant.objects.create(user=user, pattern="queue/orders", verbs=["metrics"])
+    facts.execute(
+        database,
+        "INSERT INTO surety.operation VALUES (0, 7, 'move', 'queue/orders', %s, 'olga', 'done', 1, 1, 0, 0, 2, '{}', 0, 5, '', %s)",
+        ['{"messages": [[4, 0], [4, 1]], "limit": 1}', '[["done", "", [[4, 0]]]]'],
+    )
+    rita = bearer(token(user))
+    assert call(rita, "GET", "operations/7").document["results"] is None
+    Grant.objects.filter(user=user).update(verbs=["metrics", "browse_headers"])
+    told = call(rita, "GET", "operations/7").document["results"]
+    assert [each["result"] for each in told] == ["done", "left"], "the limit leaves the second out"
 
 
 def test_the_nodes_refusal_is_a_problem(node, operator):

@@ -14,7 +14,7 @@ from console.pages.bodies import pretty_xml
 from console.pages.message_search import standing
 from console.selectors import operations
 from tests.console import facts
-from tests.console.api import granted, person
+from tests.console.api import call, granted, person
 from tests.console.message_pages import DEAD, dead_from, keys, path, text_of
 
 pytestmark = pytest.mark.usefixtures("unhurried")
@@ -175,19 +175,46 @@ def test_what_is_picked_is_moved_and_told_one_by_one(node, operator):
     assert "Move 2 messages" in text_of(asked)
     assert facts.rows(node.dsn, "SELECT * FROM surety.audit") == [], "looking does nothing"
     done = operator.post(path(node, "/act"), {"verb": "move", "m": ["4-0", "4-2"], "destination": "/queue/other"}, follow=True)
-    assert "4-0 left here" in text_of(done)
+    assert "4-0 moved 4-2 moved" in text_of(done)
     assert (node.depth(), node.depth("queue/other")) == (1, 3)
 
 
-def test_what_was_left_alone_and_has_gone_since_is_not_called_done(node, operator):
+def test_what_was_left_alone_is_not_called_done_though_it_has_gone_since(node, operator):
     node.send(b"a", b"b")
     node.does(c.Attach(1, 7, "queue/orders", credit=1, replenish=False))
     ended = operator.post(path(node, "/act"), {"verb": "delete", "m": ["4-0", "4-1"], "typed": "queue/orders"}, follow=True)
-    assert "4-0 still here, with a consumer 4-1 no longer here" in text_of(ended)
+    assert "4-0 left alone: a consumer has it, or a transaction 4-1 deleted" in text_of(ended)
     node.does(c.Settle(1, 7, [1]))
     shown = operator.get(ended.redirect_chain[-1][0])
-    assert "4-0 no longer here 4-1 no longer here" in text_of(shown)
-    assert "left here" not in text_of(shown)
+    assert "4-0 left alone: a consumer has it, or a transaction 4-1 deleted" in text_of(shown)
+
+
+def test_of_what_was_picked_each_that_stayed_is_told_with_the_reason_by_the_api_and_its_page(node, operator):
+    node.send(b"a", b"b", b"c")
+    node.send(b"x", address="queue/other")
+    number, other = node.number(), node.number("queue/other")
+    call(operator, "PATCH", f"destinations/{other}", {"settings": {"max_messages": 2, "limit_behavior": "REJECT_NEWEST"}})
+    call(operator, "POST", f"destinations/{number}/operations", {"verb": "delete", "messages": ["4-1"]})
+    asked = {"verb": "move", "destination": "queue/other", "messages": ["4-2", "4-1", "4-0"]}
+    begun = call(operator, "POST", f"destinations/{number}/operations", asked).document["number"]
+    told = call(operator, "GET", f"operations/{begun}").document["results"]
+    why = "queue/other holds as much as it may"
+    assert told == [
+        {"message": "4-2", "result": "failed", "why": why}, {"message": "4-1", "result": "gone", "why": "it was not there any more"},
+        {"message": "4-0", "result": "done", "why": ""},
+    ]  # fmt: skip
+    shown = operator.get(f"/operations/{begun}")
+    assert f"4-2 failed: {why} 4-1 gone before: it was not there any more 4-0 moved" in text_of(shown)
+    assert f'href="/destinations/{number}/messages/4-2"' in shown.content.decode(), "it is there to be looked at"
+
+
+def test_of_what_a_search_found_those_that_failed_are_told(node, operator):
+    node.send(b"a", b"b")
+    begun = call(operator, "POST", f"destinations/{node.number()}/operations", {"verb": "retry"}).document["number"]
+    why = "a message that has not died has nowhere to go back to"
+    told = call(operator, "GET", f"operations/{begun}").document["results"]
+    assert told == [{"message": key, "result": "failed", "why": why} for key in ("4-0", "4-1")]
+    assert f"Those that failed Message Result 4-0 failed: {why} 4-1 failed" in text_of(operator.get(f"/operations/{begun}"))
 
 
 def test_all_that_a_search_finds_is_counted_and_then_no_more_than_that_is_done(node, operator):

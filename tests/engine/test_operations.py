@@ -170,6 +170,42 @@ def test_selected_messages_alone_are_moved(bench: Bench) -> None:
     ended = operate(bench, "move", destination=OTHER, messages=[[4, 1], [4, 6], [4, 6], [7, 0], [4, 77]])
     assert counts(ended) == ("done", 3, 3, 0, 0) and ended.total == 4
     assert bench.attach(address=OTHER) == ["x", "b", "g"]
+    assert ended.results == [["done", "", [[7, 0], [4, 1], [4, 6]]]], "there was no 4-77"
+
+
+def test_of_named_messages_each_is_told_with_the_reason(bench: Bench) -> None:
+    bench.control("update", OTHER, max_messages=1, limit_behavior=REJECT_NEWEST)
+    bench.send(*"abcd")
+    bench.attach(credit=1)
+    ended = operate(bench, "move", destination=OTHER, messages=[[4, 0], [4, 1], [4, 3]])
+    assert sorted(ended.results) == [
+        ["done", "", [[4, 1]]], ["failed", ended.error, [[4, 3]]], ["skipped", "a consumer has it, or a transaction", [[4, 0]]],
+    ]  # fmt: skip
+
+
+def test_of_a_filter_the_first_that_failed_are_told(bench: Bench, monkeypatch) -> None:
+    monkeypatch.setattr("broker_core.engine.operation.FAILED_MAX", 3)
+    bench.control("update", OTHER, max_messages=2, limit_behavior=REJECT_NEWEST)
+    bench.send(*"abcdefgh")
+    ended = operate(bench, "move", destination=OTHER)
+    assert counts(ended) == ("done", 8, 2, 0, 6)
+    assert ended.results == [["failed", ended.error, [[4, 2], [4, 3], [4, 4]]]]
+    assert operate(bench, "move", destination=OTHER, dry_run=True).results == []
+
+
+@pytest.mark.parametrize("flushes", [1, 2, 3, 4])
+def test_after_a_crash_each_is_told_all_the_same(flushes: int) -> None:
+    bench = Bench(operation_rows=2, operation_effort=31, slow=True)
+    bench.send(*"abcdefgh")
+    places = [[4, number] for number in range(8)]
+    number = bench.control("operate", QUEUE, verb="reprioritize", priority=9, messages=places)["operation"]
+    for _ in range(flushes):
+        bench.read()
+        bench.flush()
+    bench.slow = False
+    bench.start()
+    bench.flush()
+    assert row(bench, number).results == [["done", "", places]]
 
 
 def test_no_more_are_moved_than_the_limit(bench: Bench) -> None:

@@ -122,11 +122,12 @@ class OperationContract:
         store = await rig.open()
         await store.recover()
         await store.commit(commit(1, operations=[operation(6, state=OperationState.WAITING, started_at=0, total=7), operation()]))
-        await store.commit(commit(2, operations=[operation(looked_at=9, done=8, place={"subscription": 1, "lanes": []})]))
+        await store.commit(commit(2, operations=[operation(looked_at=9, done=8, place={"subscription": 1, "lanes": []}, results=[["failed", ODD, [[4, 1]]]])]))
         store = await rig.open()
         found = (await store.recover()).operations
         assert found == [
-            operation(looked_at=9, done=8, place={"subscription": 1, "lanes": []}), operation(6, state=OperationState.WAITING, started_at=0, total=7),
+            operation(looked_at=9, done=8, place={"subscription": 1, "lanes": []}, results=[["failed", ODD, [[4, 1]]]]),
+            operation(6, state=OperationState.WAITING, started_at=0, total=7),
         ]  # fmt: skip
 
     async def test_one_that_has_ended_does_not_come_back(self, rig: Rig) -> None:

@@ -494,6 +494,7 @@ CREATE TABLE surety.operation (
     started_at int8 NOT NULL,
     ended_at int8,
     error text NOT NULL,
+    results jsonb NOT NULL DEFAULT '[]',
     PRIMARY KEY (shard, operation)
 ) WITH (fillfactor = 30);
 CREATE INDEX operation_open ON surety.operation (shard, operation) WHERE ended_at IS NULL;
