@@ -24,6 +24,7 @@ from .view import View, done, idempotent, one, page
 
 
 SEARCH = OpenApiParameter("search", OpenApiTypes.STR, description="Part of the name, whatever its case.")
+SEARCH_GRANTS = OpenApiParameter("search", OpenApiTypes.STR, description="Part of the pattern, of the role or of the operator's name, whatever its case.")
 PRINCIPAL = OpenApiParameter("principal", OpenApiTypes.STR, description="Only those for this account or group, or for `*`.")
 EVERYBODY = OpenApiParameter("everybody", OpenApiTypes.BOOL, description="Those of all operators; for administrators.")
 
@@ -93,9 +94,9 @@ class OneAccessRule(View):
 
 
 class Operators(View):
-    @says("List operators; for superusers", shapes.Operator, paged=True)
+    @says("List operators; for superusers", shapes.Operator, paged=True, parameters=[SEARCH])
     def get(self, request: Request) -> Response:
-        return page(shapes.Operator, operators.page_for(self.actor, self.after(), self.limit()))
+        return page(shapes.Operator, operators.page_for(self.actor, self.after(), self.limit(), search=request.query_params.get("search", "")))
 
     @says("Create an operator", shapes.Done, status=201, body=bodies.CreateOperatorBody)
     def post(self, request: Request) -> Response:
@@ -118,9 +119,9 @@ class OneOperator(View):
 
 
 class Grants(View):
-    @says("List what roles and operators may do with destinations; for administrators", shapes.Grant, paged=True)
+    @says("List what roles and operators may do with destinations; for administrators", shapes.Grant, paged=True, parameters=[SEARCH_GRANTS])
     def get(self, request: Request) -> Response:
-        return page(shapes.Grant, operators.grants_for(self.actor, self.number_after(), self.limit()))
+        return page(shapes.Grant, operators.grants_for(self.actor, self.number_after(), self.limit(), search=request.query_params.get("search", "")))
 
     @says("Grant verbs with destinations of a pattern to a role or an operator", shapes.Done, status=201, body=bodies.CreateGrantBody)
     def post(self, request: Request) -> Response:

@@ -15,6 +15,7 @@ from .documented import DRY_RUN, says
 from .problems import Problem
 from .view import View, idempotent, one, page, told
 
+SEARCH = OpenApiParameter("search", OpenApiTypes.STR, description="Part of the destination, or of the name of who discarded, whatever its case.")
 OPEN = OpenApiParameter("open", OpenApiTypes.BOOL, description="Only those that can still be undone.")
 
 
@@ -46,9 +47,10 @@ class OfUndo(View):
 
 
 class Undos(View):
-    @says("List purges and deletions that can be undone, and what became of others, the newest first", Shown, paged=True, parameters=[OPEN])
+    @says("List purges and deletions that can be undone, and what became of others, the newest first", Shown, paged=True, parameters=[OPEN, SEARCH])
     def get(self, request: Request) -> Response:
-        return page(Shown, undo.page(self.number_after(), self.limit(), open_only=self.flag("open"), within=self.sight))
+        sought = request.query_params.get("search", "")
+        return page(Shown, undo.page(self.number_after(), self.limit(), open_only=self.flag("open"), search=sought, within=self.sight))
 
 
 class OneUndo(OfUndo):

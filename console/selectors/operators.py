@@ -5,6 +5,7 @@ from datetime import datetime
 from typing import Any
 
 from django.contrib.auth.models import User
+from django.db.models import Q
 
 from console.models import Grant
 from console.permissions import ADMINISTRATOR, GRANTABLE, MANAGE_OPERATOR, VIEWER, grants_of, may, role_of
@@ -35,18 +36,22 @@ class Granted:
     verbs: list[str]
 
 
-def page(after: str = "", limit: int = PAGE_ROWS) -> tuple[list[Operator], str]:
-    """At most `limit` operators whose names follow `after`; and the key of the next page, empty if this is the last. Two queries."""
-    following = User.objects.defer("password").filter(username__gt=after.replace("\x00", "")).order_by("username")
+def page(after: str = "", limit: int = PAGE_ROWS, *, search: str = "") -> tuple[list[Operator], str]:
+    """At most `limit` operators whose names follow `after` and contain `search`; and the key of the next page, empty if this is the last. Two queries."""
+    following = User.objects.defer("password").filter(username__gt=after.replace("\x00", ""), username__icontains=_sought(search)).order_by("username")
     found = list(following.select_related("operatorrole").prefetch_related("user_permissions")[: limit + 1])
     shown = [_operator(user) for user in found[:limit]]
     return shown, shown[-1].name if len(found) > limit else ""
 
 
-def page_for(actor: Actor, after: str = "", limit: int = PAGE_ROWS) -> tuple[list[Operator], str]:
+def page_for(actor: Actor, after: str = "", limit: int = PAGE_ROWS, *, search: str = "") -> tuple[list[Operator], str]:
     """The same for superusers. Raises PermissionDenied."""
     require(actor, MANAGE_OPERATOR, "operator list", reads=True)
-    return page(after, limit)
+    return page(after, limit, search=search)
+
+
+def _sought(text: str) -> str:
+    return text[:NAME_CHARACTERS_MAX].replace("\x00", "")
 
 
 def by_name_for(actor: Actor, name: str) -> Operator | None:
@@ -66,10 +71,13 @@ def told_of(actor: Actor) -> dict[str, Any]:
     return {"role": role_of(actor.user), "grants": grants, "token_verbs": actor.verbs, "token_patterns": actor.patterns}
 
 
-def grants_for(actor: Actor, after: int = 0, limit: int = PAGE_ROWS) -> tuple[list[Granted], str]:
-    """At most `limit` grants whose numbers follow `after`; and the key of the next page, empty if this is the last. One query. Raises PermissionDenied."""
+def grants_for(actor: Actor, after: int = 0, limit: int = PAGE_ROWS, *, search: str = "") -> tuple[list[Granted], str]:
+    """At most `limit` grants whose numbers follow `after`, and whose pattern, role or operator contains `search`; and the key of the next page, empty if
+    this is the last. One query. Raises PermissionDenied."""
     require(actor, MANAGE_OPERATOR, "grant list", reads=True)
-    found = list(Grant.objects.select_related("user").filter(pk__gt=after).order_by("pk")[: limit + 1])
+    sought = _sought(search)
+    fits = Q(pattern__icontains=sought) | Q(role__icontains=sought) | Q(user__username__icontains=sought)
+    found = list(Grant.objects.select_related("user").filter(fits, pk__gt=after).order_by("pk")[: limit + 1])
     shown = [_granted(grant) for grant in found[:limit]]
     return shown, str(shown[-1].number) if len(found) > limit else ""
 

@@ -6,6 +6,7 @@ from typing import Any
 
 from console.permissions import EVERYTHING, Sight
 
+from .destinations import containing
 from .rows import rows
 
 PAGE_ROWS = 100
@@ -33,14 +34,17 @@ class Undo:
     """Why it cannot be undone any more: engine.definitions.UndoEnd; empty: it can."""
 
 
-def page(before: int = 0, limit: int = PAGE_ROWS, *, open_only: bool = False, within: Sight = EVERYTHING) -> tuple[list[Undo], str]:
+def page(
+    before: int = 0, limit: int = PAGE_ROWS, *, open_only: bool = False, search: str = "", within: Sight = EVERYTHING
+) -> tuple[list[Undo], str]:  # fmt: skip
     """At most `limit` with lower numbers than `before` (0: the newest), of destinations that may be seen; and the key of the next page, empty if this is
-    the last. `open_only`: those that can still be undone. One query."""
+    the last. `open_only`: those that can still be undone; `search`: is in the address, or in the name of who discarded it. One query."""
     seen, parameters = within.condition()
     unended = "AND ended_at IS NULL" if open_only else ""
     found = rows(
-        f"{_UNDO} AND (%(before)s = 0 OR undo < %(before)s) AND {seen} {unended} ORDER BY undo DESC LIMIT %(limit)s",
-        {"before": before, "limit": limit + 1, **parameters},
+        f"""{_UNDO} AND (%(before)s = 0 OR undo < %(before)s) AND (address ILIKE %(sought)s OR requested_by ILIKE %(sought)s) AND {seen} {unended}
+            ORDER BY undo DESC LIMIT %(limit)s""",
+        {"before": before, "limit": limit + 1, "sought": containing(search), **parameters},
     )
     shown = [_made(row) for row in found[:limit]]
     return shown, str(shown[-1].number) if len(found) > limit else ""

@@ -94,6 +94,8 @@ def test_operators_are_for_superusers(operator, viewer):
     assert User.objects.get(username="olga").is_active
     names = [each["name"] for each in call(operator, "GET", "operators?limit=2").document["items"]]
     assert names == ["olga", "otto"]
+    for sought, found in (("OT", ["otto"]), ("ol", ["olga"]), ("o%25", []), ("o%00t", ["otto"])):
+        assert [each["name"] for each in call(operator, "GET", f"operators?search={sought}").document["items"]] == found, sought
 
 
 def test_prepared_branches_are_listed_and_what_the_node_does_not_know_is_refused(operator, node, database):

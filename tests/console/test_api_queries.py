@@ -20,6 +20,7 @@ LISTS = {
     "audit?who=olga": 1, "accounts?search=gue": 1, "access?principal=*": 1, "branches?account=guest": 1, "tokens?everybody=true": 1,
     "audit?what=purge": 1, "audit?address=queue/a": 1, "audit?refused=true": 1, "audit?since=2026-01-01": 1, "requests/1": 1,
     "operations": 1, "operations?open=true": 1, "operations/1": 1, "undo": 1, "undo?open=true": 1, "undo/1": 1,
+    "undo?search=ord": 1, "operators?search=ol": 2, "grants?search=view": 1,
     "node": 1, "node/listeners": 1, "nodes": 1, "health": 6, "totals": 2, "whoami": 0,
     "schedule": 2, "schedule/expire": 2, "alerts": 1, "alerts/a": 1, "firing": 1, "alert-events": 1, "alert-events?alert=a": 1,
     "pipeline": 3, "pipeline/runs": 1, "pipeline/runs/1": 1,

@@ -27,7 +27,8 @@ def test_a_purge_is_listed_and_undone(node, database, operator):
     number = purged(operator)
     shown = call(operator, "GET", f"undo/{number}").document
     assert (shown["verb"], shown["address"], shown["messages"], shown["requested_by"], shown["ended_how"]) == ("purge", "queue/orders", 5, "olga", "")
-    assert [each["number"] for each in call(operator, "GET", "undo?open=true").document["items"]] == [number]
+    for query, found in (("open=true", [number]), ("search=ORDER", [number]), ("search=olg&open=true", [number]), ("search=red", []), ("search=%25", [])):
+        assert [each["number"] for each in call(operator, "GET", f"undo?{query}").document["items"]] == found, query
     answer = call(operator, "POST", f"undo/{number}/undo", Idempotency_Key="k")
     assert answer.document["result"] == {"undo": number, "restored": 5}
     assert call(operator, "POST", f"undo/{number}/undo", Idempotency_Key="k").document == answer.document

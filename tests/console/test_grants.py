@@ -126,6 +126,8 @@ def test_grants_by_rest(database):
     problem(call(olga, "POST", "grants", {"operator": "rita", "pattern": "queue/b", "verbs": []}), 400, "invalid")
     [listed] = [each for each in call(olga, "GET", "grants").document["items"] if each["operator"] == "rita"]
     assert (listed["pattern"], listed["verbs"]) == ("queue/orders.*", ["metrics", "purge"])
+    for sought, found in (("Orders", {"rita"}), ("rit", {"rita"}), ("VIEWER", {""}), ("nothing", set())):
+        assert {each["operator"] for each in call(olga, "GET", f"grants?search={sought}").document["items"]} == found, sought
     assert call(olga, "PATCH", f"grants/{listed['number']}", {"verbs": ["send"]}).status_code == 200
     assert Grant.objects.get(user=rita).verbs == ["send"]
     assert call(olga, "DELETE", f"grants/{listed['number']}").status_code == 200
