@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 
 from broker_core.client import AcknowledgeMode
@@ -16,7 +14,7 @@ AUTO, CLIENT, DUPS_OK, INDIVIDUAL, NO_ACKNOWLEDGE, TRANSACTED = (
 )  # fmt: skip
 
 
-def handed(broker: Broker, mode: AcknowledgeMode, count: int = 1, failed: bool = False, **settings: Any) -> list[str]:
+def handed(broker: Broker, mode: AcknowledgeMode, count: int = 1, failed: bool = False) -> list[str]:
     """What is said after a listener got the last of `count` messages and returned, or raised."""
     session = broker.session(mode)
     consumer = broker.consumer(session)
