@@ -47,13 +47,19 @@ def test_a_message_is_typed_and_some_are_brought_in(page_as, service, api, fille
     page.select_option("#priority", "7")
     page.click("form.send button.primary")
     told(page, "Sent to queue/act.sent")
+    of(page, it["number"], "messages/send")
+    page.fill("#body", "twice")
+    page.click("summary >> text=More than once")
+    page.fill("#count", "2")
+    page.click("form.send button.primary")
+    told(page, "2 sent to queue/act.sent")
     of(page, it["number"], "messages/import")
     lines = "".join(json.dumps({"text": f"line {number}"}) + "\n" for number in range(2))
     page.set_input_files("#lines", {"name": "lines.ndjson", "mimeType": "application/x-ndjson", "buffer": lines.encode()})
     page.click("main form button.primary")
     told(page, "2 sent to queue/act.sent")
     with factory(service).create_connection() as connection, connection.create_session() as session:
-        assert texts(session.create_consumer(Queue("act.sent")), 4) == [{"typed": True}, "first", "line 0", "line 1"]
+        assert texts(session.create_consumer(Queue("act.sent")), 6) == [{"typed": True}, "first", "twice", "twice", "line 0", "line 1"]
 
 
 @pytest.mark.clicks("message_act move", "message_act copy", "message_act delete")

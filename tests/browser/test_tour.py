@@ -64,7 +64,7 @@ def test_the_tour(page_as, service, picture):
     picture(page, "edit")
     page.click("form.send button.primary")
     page.wait_for_selector(".badge:text-is('done')")
-    page.wait_for_selector("text=deleted")
+    page.wait_for_selector(".badge:text-is('deleted')")
 
     # 5. Retry the others, counted first.
     page = watched.open("/dead")

@@ -122,3 +122,19 @@ def test_an_audit_that_is_killed_has_left_nothing_and_the_next_one_does_it_again
     audits = ask("SELECT from_number, to_number, violations FROM surety.pipeline_audit").fetchall()
     assert audits == [(1, 2, 1)]
     assert ask("SELECT state FROM surety.pipeline_run ORDER BY run").fetchall() == [("died",), ("done",)]
+
+
+@pytest.mark.slow
+def test_an_audit_is_refused_while_a_run_goes_on_or_waits_for_its_end(surrounded: LedgerDatabase, monkeypatch: pytest.MonkeyPatch) -> None:
+    if surroundings.java_missing(""):
+        pytest.skip("there is no Java")
+    monkeypatch.delenv("JAVA_HOME")
+    surrounded.queue(7, 3, "queue/orders")
+    with Run(surrounded.url, "ingest"):
+        waits = subprocess.Popen(command("audit", "--waits"), cwd=REPOSITORY, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+        refused = told("audit")
+        assert (refused.returncode, "the pipeline is running already" in refused.stderr) == (1, True)
+        assert waits.poll() is None
+    _, said = waits.communicate(timeout=SECONDS_MAX)
+    assert waits.returncode == 0, said
+    assert surrounded.connection.execute("SELECT kind, state FROM surety.pipeline_run ORDER BY run").fetchall() == [("ingest", "done"), ("audit", "done")]

@@ -4,9 +4,10 @@ import json
 import signal
 import sys
 import time
+from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError, CommandParser
@@ -19,6 +20,7 @@ from console.launch.spark import provide
 from console.management.refusals import refusals_told
 
 WAIT_SECONDS = 5
+ResultT = TypeVar("ResultT")
 
 
 class Command(BaseCommand):
@@ -43,9 +45,9 @@ class Command(BaseCommand):
         again.add_argument("--ids", nargs="+", default=[], help="those with these identifiers")
         again.add_argument("--rate", type=int, default=RATE, help="messages a second, at the most (default: %(default)s)")
         again.add_argument("--number", type=int, help="go on with what was asked for under this number, instead of all of the above")
-        again.add_argument("--waits", action="store_true", help="for the run that goes on, instead of being refused")
         again.add_argument("--requested-by", default="", help="who is named in the list of runs")
         for each in (run, audit, again):
+            each.add_argument("--waits", action="store_true", help="for the run that goes on, instead of being refused")
             each.add_argument("--lake", help="a folder, or a URI that Hadoop knows (default: SURETY_LAKE)")
             each.add_argument("--master", help="where Spark runs: local[2], spark://host:7077 (default: SURETY_SPARK_MASTER)")
             each.add_argument("--memory-mib", type=int, help="of Spark's driver (default: SURETY_SPARK_MEMORY_MIB)")
@@ -72,7 +74,8 @@ class Command(BaseCommand):
         master, memory = options["master"] or config.spark_master, options["memory_mib"] or config.spark_memory_mib
         place = jobs.Place(config.database_url, options["lake"] or lake_of(config), SparkSettings(work_of(config), master, memory))
         try:
-            counts = jobs.run(place, tell=self._tell, requested_by=options["requested_by"] or "command line", anew=options["anew"])
+            by = options["requested_by"] or "command line"
+            counts = when_free(lambda: jobs.run(place, tell=self._tell, requested_by=by, anew=options["anew"]), waits=options["waits"])
         except (LakeRefused, RunRefused, SparkMissing, jobs.SparkFailed, jobs.DatabaseLost) as refusal:
             raise CommandError(f"{refusal}", returncode=1) from refusal
         except KeyboardInterrupt:
@@ -92,7 +95,8 @@ class Command(BaseCommand):
         place = jobs.Place(config.database_url, options["lake"] or lake_of(config), SparkSettings(work_of(config), master, memory))
         by = options["requested_by"] or "command line"
         try:
-            report = begin(place, tell=self._tell, requested_by=by, since=options["since"], address=options["destination"])
+            asked = {"since": options["since"], "address": options["destination"]}
+            report = when_free(lambda: begin(place, tell=self._tell, requested_by=by, **asked), waits=options["waits"])
         except (LakeRefused, RunRefused, SparkMissing, jobs.SparkFailed, HoldingsUnsteady, DestinationUnknown, jobs.DatabaseLost) as refusal:
             raise CommandError(f"{refusal}", returncode=1) from refusal
         except KeyboardInterrupt:
@@ -114,14 +118,7 @@ class Command(BaseCommand):
         try:
             told = {name: options[name] for name in ("into", "accepted_from", "accepted_to", "selector", "rate")}
             number = options["number"] or ask(place.url, Wanted(options["destination"], identifiers=tuple(options["ids"]), **told), by)
-            while True:
-                try:
-                    result = replay(place, number, tell=self._tell, requested_by=by)
-                    break
-                except RunRefused:
-                    if not options["waits"]:
-                        raise
-                    time.sleep(WAIT_SECONDS)
+            result = when_free(lambda: replay(place, number, tell=self._tell, requested_by=by), waits=options["waits"])
         except (LakeRefused, RunRefused, SparkMissing, jobs.SparkFailed, ReplayUnknown, InvalidReplay, jobs.DatabaseLost) as refusal:
             raise CommandError(f"{refusal}", returncode=1) from refusal
         except KeyboardInterrupt:
@@ -149,6 +146,19 @@ class Command(BaseCommand):
             ended = f" to {row['ended_at']:%H:%M:%S}" if row["ended_at"] else f", {row['stage']}" if row["stage"] else ""
             told = ", ".join(f"{name} {count}" for name, count in row["counts"].items())
             self.stdout.write(f"  {row['run']} {row['kind']} {row['state']}: {row['started_at']:%Y-%m-%d %H:%M:%S}{ended} {told or row['error']}".rstrip())
+
+
+def when_free(work: Callable[[], ResultT], *, waits: bool) -> ResultT:
+    """One run at a time: it begins when the one that goes on has ended, or is refused. Raises RunRefused, and as `work`."""
+    from broker_core.pipeline.runs import RunRefused
+
+    while True:
+        try:
+            return work()
+        except RunRefused:
+            if not waits:
+                raise
+        time.sleep(WAIT_SECONDS)
 
 
 def instant(text: str) -> datetime:
