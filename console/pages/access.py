@@ -66,8 +66,8 @@ def delete_rule(request: HttpRequest, number: str) -> HttpResponse:
 
 @require_safe
 def grants(request: HttpRequest) -> HttpResponse:
-    wanted = asked(request, texts=())
-    shown, following = operators.grants_for(actor_of(request), _whole(wanted["after"]))
+    wanted = asked(request)
+    shown, following = operators.grants_for(actor_of(request), _whole(wanted["after"]), search=wanted["q"])
     context = {"asked": wanted, "grants": shown, "following": following, "verbs": VERBS, "roles": GIVEN_ROLES}
     return render(request, "console/grants.html", context)
 

@@ -16,6 +16,7 @@ from console.services import operators as service
 from console.services.audit import Actor, require
 
 from .actor import actor_of
+from .asked import asked
 
 
 def _set_rights(actor: Actor, name: str, asked: HttpRequest) -> None:
@@ -34,8 +35,9 @@ OPERATOR_CHANGES: dict[str, tuple[Callable[[Actor, str, HttpRequest], None], str
 @require_safe
 def listing(request: HttpRequest) -> HttpResponse:
     require(actor_of(request), MANAGE_OPERATOR, "operator list")
-    shown, following = operators.page(request.GET.get("after", ""))
-    context = {"operators": shown, "following": following, "grantable": GRANTABLE}
+    wanted = asked(request)
+    shown, following = operators.page(wanted["after"], search=wanted["q"])
+    context = {"asked": wanted, "operators": shown, "following": following, "grantable": GRANTABLE}
     return render(request, "console/operators.html", context)
 
 

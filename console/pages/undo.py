@@ -36,10 +36,10 @@ class Row:
 @require_safe
 def listing(request: HttpRequest) -> HttpResponse:
     """Those that can be undone, or what became of all of the last month."""
-    wanted, actor = asked(request, choices={"all": ("", "1")}, texts=()), actor_of(request)
+    wanted, actor = asked(request, choices={"all": ("", "1")}), actor_of(request)
     after = wanted["after"]
     before = whole(after, DIGITS_MAX)
-    found, following = undo.page(before, open_only=not wanted["all"], within=sight(actor))
+    found, following = undo.page(before, open_only=not wanted["all"], search=wanted["q"], within=sight(actor))
     now = timezone.now()
     rows = [Row(it, _left(it, now), it.ended_how, not it.ended_how and may(actor, RIGHTS[it.verb], it.address)) for it in found]
     return render(request, "console/undo.html", {"asked": wanted, "rows": rows, "following": following})

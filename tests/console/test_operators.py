@@ -126,6 +126,11 @@ def test_who_is_disabled_is_logged_out_at_once_and_stays_out(operator, otto):
     assert client.post("/login", {"username": "otto", "password": GOOD}).status_code == 401
 
 
+def test_an_operator_is_found_by_a_part_of_his_name(operator):
+    assert ">olga</th>" in operator.get("/operators?q=OLG").content.decode()
+    assert "Nobody has such a name." in operator.get("/operators?q=nobody").content.decode()
+
+
 def test_a_name_is_escaped_and_an_operator_who_is_not_there_is_not_found(operator):
     page = operator.get("/operators/disable?name=%3Cscript%3E")
     assert page.status_code == 404

@@ -75,6 +75,8 @@ def test_a_rule_that_cannot_be_is_a_sentence(operator):
 def test_a_right_is_granted_changed_and_taken_back(database, operator):
     assert "queue/mine.*" in _said(operator.post("/grants/create", GRANT, follow=True))
     number = facts.rows(database, "SELECT max(id) FROM console_grant")[0][0]
+    assert "queue/mine.*" in _page(operator, "grants?q=MINE")
+    assert "Nothing like that is granted" in _page(operator, "grants?q=nothing")
     assert operator.post(f"/grants/{number}", {"verbs": []}).status_code == 400
     operator.post(f"/grants/{number}", {"verbs": ["move", "send"]})
     assert facts.rows(database, f"SELECT verbs FROM console_grant WHERE id = {number}")[0][0] == ["send", "move"]

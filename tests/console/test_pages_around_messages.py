@@ -287,6 +287,9 @@ def test_what_is_given_up_is_gone_and_who_may_not_is_not_asked(database, operato
         assert viewer.post(link).status_code == 403
         operator.post(link)
         assert "There is nothing to undo." in text_of(operator.get("/undo"))
+        for sought, found in (("orders", True), ("olga", True), ("red", False)):
+            shown = text_of(operator.get(f"/undo?all=1&q={sought}"))
+            assert ("Nothing like that was discarded." not in shown) is found, sought
     assert operator.get("/undo/99/back").status_code == 404
 
 
