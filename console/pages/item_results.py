@@ -13,14 +13,13 @@ WORDS = {service.SKIPPED: ("warn", "left alone"), service.FAILED: ("bad", "faile
 STILL_THERE = frozenset((service.SKIPPED, service.FAILED))
 
 
-def item_results(actor: Actor, it: Operation) -> list[tuple[str, bool, str, str]]:
-    """Key, whether it was there afterwards, tone and words of each. Empty: it runs, or there is none to tell of."""
+def item_results(actor: Actor, it: Operation) -> list[tuple[str, bool, str, str, str]]:
+    """Key, whether it was there afterwards, tone, words and reason of each. Empty: it runs, or there is none to tell of."""
     told = service.results(actor, it) if it.ended_at is not None else None
-    return [(each.key, each.result in STILL_THERE, *_words(it, each)) for each in told or ()]
+    return [(each.key, each.result in STILL_THERE, *_words(it, each), each.why) for each in told or ()]
 
 
 def _words(it: Operation, each: service.Result) -> tuple[str, str]:
     if each.result == service.DONE:
         return "good", DONE[it.verb]
-    tone, words = WORDS[each.result]
-    return tone, f"{words}: {each.why}"
+    return WORDS[each.result]
