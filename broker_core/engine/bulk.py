@@ -112,6 +112,7 @@ def publish_all(shard: Shard, cursor: Cursor, parcels: Sequence[Parcel], destina
         takers, durables = sum([len(group.members) for group in groups]), sum([group.durables for group in groups])
         destination.octets += message.size * (takers - 1)
         destination.octets_volatile += message.size * (takers - durables)
+        destination.octets_arrived += message.size * (durables - 1)
         destination.published += 1
         destination.published_octets += message.size
         routed = Message(message.header, None, message.size)
@@ -165,7 +166,9 @@ def _extend(shard: Shard, destination: Destination, index: int, messages: Sequen
     lane.tail += count
     destination.accepted += count
     shard.accepted += count
-    destination.octets += sum([message.size for message in messages])
+    octets = sum([message.size for message in messages])
+    destination.octets += octets
+    destination.octets_arrived += octets
     batch.touched[destination] = None
     batch.firsts.setdefault(lane, position)
     if any(message.header.reliability == Reliability.ASSURED for message in messages):

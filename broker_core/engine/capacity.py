@@ -11,6 +11,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from .accounting import discard_body
+from .blocking import block, unblock
 from .commands import SEND_OCTETS, Send
 from .message import STORED, Message
 from .noting import note_refused
@@ -273,7 +274,7 @@ def waiter(shard: Shard, what: Send | Withheld) -> Peer:
 def wait(shard: Shard, destination: Destination, peer: Peer, what: Send | Withheld) -> None:
     assert destination.capacity is not None
     destination.capacity.waiting.append(what)
-    shard.blocked[destination] = None
+    block(shard, destination)
     peer.blocked[destination] = peer.blocked.get(destination, 0) + 1
     if isinstance(what, Send):
         shard.waiting_octets += octets_of(what)
@@ -314,7 +315,7 @@ def inherit(shard: Shard, destination: Destination) -> None:
         destination.capacity = destination.capacity or Capacity()
         assert old.capacity is not None
         waiting, old.capacity.waiting = old.capacity.waiting, deque()
-        del shard.blocked[old]
+        unblock(shard, old)
         shard.effort += len(waiting) // COUNT_EFFORT
         for what in waiting:
             peer = waiter(shard, what)

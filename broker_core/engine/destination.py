@@ -100,6 +100,7 @@ class Destination:
         "number",
         "observed",
         "octets",
+        "octets_arrived",
         "octets_committed",
         "octets_volatile",
         "owner",
@@ -150,6 +151,8 @@ class Destination:
         """Header sections and bodies of the messages that are not settled; of a topic once for every subscription."""
         self.octets_volatile = 0
         """Those of them that a crash would take: never in the ledger."""
+        self.octets_arrived = 0
+        """Those of stored messages that have come since the last flush, counted alike."""
         self.octets_committed = 0
         """What the ledger says: of stored messages, as of the last flush."""
         self.estimated = False

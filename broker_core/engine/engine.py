@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from . import browsing, duplicates, operating
+from . import blocking, browsing, duplicates, operating
 from . import commands as c
 from .accounting import correct_octets
 from .administration import control
@@ -128,6 +128,7 @@ class Engine:
             tend(shard)
             look_again(shard)
             mark_deliveries(shard)
+            blocking.note_lasting(shard)
             if shard.records.known:
                 lapse(shard, space_low=space_low)
         batch = shard.batch
@@ -201,12 +202,14 @@ def _commit(shard: Shard) -> Commit | None:
         if destination.estimated:
             correct_octets(destination)
         change = destination.octets - destination.octets_volatile - destination.octets_committed
-        if change:
-            octets.append((destination.number, change))
+        if change or destination.octets_arrived:
+            octets.append((destination.number, change, destination.octets_arrived))
             destination.octets_committed += change
+            destination.octets_arrived = 0
     durable = batch.messages or batch.settled or batch.offered or batch.failures or batch.copies or batch.definitions or batch.answers
     operated = batch.bulk_copies or shard.operations.changed
-    if not (durable or operated or batch.spilled or batch.scheduled or batch.due or batch.taken or batch.prepared or batch.resolved):
+    others = batch.spilled or batch.scheduled or batch.due or batch.taken or batch.prepared or batch.resolved
+    if not (durable or operated or others or (shard.untold and blocking.is_urgent(shard))):
         return None
     shard.commit_number += 1
     commit = Commit(
@@ -225,6 +228,7 @@ def _commit(shard: Shard) -> Commit | None:
         failures=batch.failures,
         spilled=batch.spilled,
         octets=octets,
+        blocked=shard.untold,
         copies=batch.copies,
         bulk_copies=batch.bulk_copies,
         traces=batch.traces,
@@ -235,6 +239,7 @@ def _commit(shard: Shard) -> Commit | None:
         definitions=batch.definitions,
         answers=batch.answers,
     )
+    shard.untold = []
     if segments.rows >= shard.limits.segment_rows or segments.octets >= shard.limits.segment_octets:
         commit.definitions.append(segments.close(shard.sequence))
     return commit

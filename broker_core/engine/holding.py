@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections import deque
 
+from .blocking import unblock
 from .capacity import (
     Capacity, Inherited, Withheld, bound_life, entered, follow_limits, may_be_removed, too_large, turn_away, waiter, waits_no_more, why_never
 )  # fmt: skip
@@ -91,7 +92,7 @@ def _let_in(shard: Shard, destination: Destination, steps: int) -> int:
             _enter(shard, destination, what)
         _answer_syncs(shard, peer)
     if not capacity.waiting:
-        shard.blocked.pop(destination, None)
+        unblock(shard, destination)
         follow_limits(shard, destination)
     return steps
 

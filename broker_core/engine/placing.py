@@ -110,6 +110,7 @@ def place(shard: Shard, destination: Destination, message: Message, *, copied: b
         destination.octets_volatile += message.size
     batch.touched[destination] = None
     if index < VOLATILE:
+        destination.octets_arrived += message.size
         if lane not in batch.firsts:
             batch.firsts[lane] = position
         if not copied:

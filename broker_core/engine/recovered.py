@@ -20,7 +20,8 @@ class LedgerRow:
     offered: list[tuple[int, int, int, int, int]]
     settled: list[tuple[int, int, int, int, int]]
     failures: list[tuple[int, int, int, int]]
-    octets: list[tuple[int, int]] = field(default_factory=list)
+    octets: list[tuple[int, int, int | None]] = field(default_factory=list)
+    """(destination, change, octets that came). None: the row is older than that is told. Recovery needs the change only."""
     traced: list[tuple[int, int, int, int, int, int, int, int]] = field(default_factory=list)
     """(destination, lane, first, last, kind, to, lane there, first position there): what came of what died or was moved. Recovery needs nothing of this,
     nor of what follows."""
@@ -28,6 +29,8 @@ class LedgerRow:
     """(subscription, destination): durable ones that were defined."""
     ended: list[tuple[int, int]] = field(default_factory=list)
     """(subscription, 0), or (0, destination): all of its."""
+    blocked: list[tuple[int, int, int]] = field(default_factory=list)
+    """(destination, since, until)"""
 
 
 @dataclass(slots=True)

@@ -159,7 +159,7 @@ def _replay(shard: Shard, row: LedgerRow) -> None:
         if cursor := _cursor(shard, number, index):
             _offer(cursor, first, last)
             shard.change(cursor)
-    for number, change in row.octets:
+    for number, change, _ in row.octets:
         if destination := shard.numbered.get(number):
             destination.octets += change
             shard.changed_destinations[destination] = None

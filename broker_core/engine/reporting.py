@@ -51,8 +51,8 @@ def checkpoint(shard: Shard) -> Checkpoint | None:
 
 def statistics(shard: Shard) -> list[DestinationStatistics]:
     """Of the destinations that changed since the last call."""
-    watched, shard.watched = shard.watched | shard.blocked | shard.told_blocked, {}
-    shard.told_blocked = dict(shard.blocked)
+    watched, shard.watched = shard.watched | dict.fromkeys(shard.blocked) | shard.told_blocked, {}
+    shard.told_blocked = dict.fromkeys(shard.blocked)
     heads = 0
     rows = []
     for destination in watched:

@@ -303,6 +303,7 @@ class Shard:
         "unlisted",
         "unreleased",
         "unserved",
+        "untold",
         "waiting_octets",
         "watched",
     )
@@ -367,8 +368,10 @@ class Shard:
         """Since when a consumer holds what is held longest, as of the last report; None: nobody holds anything."""
         self.overfull: dict[Destination, None] = {}
         """Destinations from which messages are to be removed (removing.py)."""
-        self.blocked: dict[Destination, None] = {}
-        """Those for which sends wait (holding.py)."""
+        self.blocked: dict[Destination, int] = {}
+        """Those for which sends wait (holding.py), and since when, in ms, as far as that is not noted (blocking.py)."""
+        self.untold: list[tuple[int, int, int]] = []
+        """When producers waited, for the next commit to say: see writes.Commit."""
         self.told_blocked: dict[Destination, None] = {}
         """Those of which operators were last told so."""
         self.waiting_octets = 0

@@ -49,7 +49,9 @@ def publish(shard: Shard, destination: Destination, message: Message) -> bool:
     destination.published_octets += size
     if takers > 1:  # the first is counted by `place`
         destination.octets += size * (takers - 1)
-        if volatile and message.body.__class__ is StoredBody:
+        if not volatile:
+            destination.octets_arrived += size * (durables - 1)
+        elif message.body.__class__ is StoredBody:
             shard.bodies[message.body.body] = takers
     destination.octets_volatile += size * (takers - 1 if volatile else takers - durables)
     place(shard, destination, message)

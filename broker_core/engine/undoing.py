@@ -176,6 +176,7 @@ def undo(shard: Shard, command: Control) -> dict[str, Any]:
         shard.mark(cursor.subscription)
     octets = record.octets if back == record.messages else record.octets * back // max(record.messages, 1)
     destination.octets += octets
+    destination.octets_arrived += octets
     destination.estimated = destination.estimated or destination.is_topic
     shard.batch.touched[destination] = None
     shard.batch.synchronous = True

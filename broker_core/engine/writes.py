@@ -136,8 +136,11 @@ class Commit:
     """(subscription, lane, position, failures)"""
     spilled: list[Message] = field(default_factory=list)
     """Volatile messages that found no room in memory: to the segment's UNLOGGED twin (R19)."""
-    octets: list[tuple[int, int]] = field(default_factory=list)
-    """(destination, change of the octets its unsettled messages hold)"""
+    octets: list[tuple[int, int, int]] = field(default_factory=list)
+    """(destination, change of the octets its unsettled messages hold, octets of those that came): the difference has left. Of a topic each counts once a
+    durable subscription; what a purge that is undone gives back has come."""
+    blocked: list[tuple[int, int, int]] = field(default_factory=list)
+    """(destination, since, until): in ms, when its producers waited for room, as far as no commit has said so yet."""
     copies: list[Copy] = field(default_factory=list)
     bulk_copies: list[BulkCopy] = field(default_factory=list)
     traces: list[tuple[int, int, int, int, int, int, int]] = field(default_factory=list)

@@ -28,7 +28,7 @@ _RANGES: dict[str, tuple[str, tuple[tuple[str, str], ...]]] = {
     schema.OFFERED: ("offered", (("subscription", "int4"), ("lane", "int2"), ("first", "int8"), ("last", "int8"), ("link", "int8"))),
     schema.SETTLED: ("settled", (("subscription", "int4"), ("lane", "int2"), ("first", "int8"), ("last", "int8"), ("outcome", "int2"))),
     schema.FAILED: ("failures", (("subscription", "int4"), ("lane", "int2"), ("position", "int8"), ("count", "int4"))),
-    schema.OCTETS: ("octets", (("destination", "int4"), ("change", "int8"))),
+    schema.OCTETS: ("octets", (("destination", "int4"), ("change", "int8"), ("arrived", "int8"))),
     schema.TRACED: (
         "traced",
         (
@@ -38,7 +38,10 @@ _RANGES: dict[str, tuple[str, tuple[tuple[str, str], ...]]] = {
     ),
     schema.BEGUN: ("begun", (("subscription", "int4"), ("destination", "int4"))),
     schema.ENDED: ("ended", (("subscription", "int4"), ("destination", "int4"))),
+    schema.BLOCKED: ("blocked", (("destination", "int4"), ("since", "int8"), ("until", "int8"))),
 }  # fmt: skip
+_UNKNOWN = {"arrived": -1}
+"""What stands for NULL in columns that rows of earlier versions do not have."""
 _COMMITS = (("number", "int8"), ("at", "int8"), ("epoch", "int8"), ("sequence", "int8"), ("segment", "int4"), ("weight", "int8"))
 
 
@@ -118,7 +121,9 @@ def _aggregated(
 ) -> dict[str, Numbers]:
     """Columns of the commits of a step as one array each: of a range the number of its commit is with them."""
     wanted = (("number", "int8"), *columns) if source else columns
-    lists = ", ".join(f"array_agg({'l' if name == 'number' else alias}.\"{name}\")" for name, _ in wanted)
+    told = {name: f'{"l" if name == "number" else alias}."{name}"' for name, _ in wanted}
+    told |= {name: f"coalesce({told[name]}, {number})" for name, number in _UNKNOWN.items() if name in told}
+    lists = ", ".join(f"array_agg({told[name]})" for name, _ in wanted)
     # The inner one orders commits by their index; unnest keeps the order within each.
     statement = (
         f"SELECT {lists} FROM (SELECT * FROM {table} WHERE number > {step.after} AND number <= {step.upto} ORDER BY number) AS l"
@@ -149,7 +154,11 @@ def _event(ranges: dict[str, Numbers], commits: dict[str, Numbers], owners: Numb
     ordinal = np.arange(len(number)) - np.repeat(starts, np.diff(starts, append=len(number)))
     event: dict[str, Any] = {"number": number, "ordinal": ordinal, "at": instants(commits["at"][place]), "epoch": commits["epoch"][place]}
     if "change" in ranges:
-        return event | {"destination": ranges["destination"], "octets": ranges["change"], "messages": 0}
+        arrived = pa.array(ranges["arrived"], mask=ranges["arrived"] == _UNKNOWN["arrived"])
+        return event | {"destination": ranges["destination"], "octets": ranges["change"], "arrived": arrived, "messages": 0}
+    if "until" in ranges:
+        times = {name: instants(ranges[name]) for name in ("since", "until")}
+        return event | {"destination": ranges["destination"], "messages": 0, **times}
     if "lane" not in ranges:
         subscription, destination = ranges["subscription"], ranges["destination"]
         named = np.where(destination > 0, destination, owners[np.where(subscription < len(owners), subscription, 0)])

@@ -17,8 +17,8 @@ from broker_core.engine.outcome import Outcome
 VERSION = 1
 """Of these schemas. What is added later is null in files that were written before; nothing is ever renamed, nor changes its type."""
 
-ACCEPTED, OFFERED, SETTLED, FAILED, OCTETS, TRACED, BEGUN, ENDED = KINDS = (
-    "accepted", "offered", "settled", "failed", "octets", "traced", "begun", "ended",
+ACCEPTED, OFFERED, SETTLED, FAILED, OCTETS, TRACED, BEGUN, ENDED, BLOCKED = KINDS = (
+    "accepted", "offered", "settled", "failed", "octets", "traced", "begun", "ended", "blocked",
 )  # fmt: skip
 """Of events."""
 DIED, OPERATED = CAUSES = ("died", "operated")
@@ -53,7 +53,8 @@ EVENTS = StructType(
             "accepted: messages first to last entered the lane, by a producer, a transaction's commit, a due date, or as copies of moved or dead ones. "
             "offered: they left for a consumer after this commit, and may have reached it. settled: they are over for the subscription, with the outcome. "
             "failed: a delivery failed, `count` is how often by now. octets: what the destination holds has changed by `octets`. "
-            "traced: what died there or was moved from there is in `to` now. begun, ended: the durable subscription, or all of the destination.",
+            "traced: what died there or was moved from there is in `to` now. begun, ended: the durable subscription, or all of the destination. "
+            "blocked: from `since` to `until` producers of the destination waited for room there.",
         ),
         _column("ordinal", IntegerType(), "Which of the commit's events of this kind, from 0. (shard, number, kind, ordinal) is unique."),
         _column(
@@ -62,8 +63,8 @@ EVENTS = StructType(
         ),
         _column(
             "subscription", IntegerType(),
-            "Whom it concerns; of a queue the one that is built in. Null: nobody in particular (accepted, octets). Of topics only durable ones are told of.",
-            nullable=True,
+            "Whom it concerns; of a queue the one that is built in. Null: nobody in particular (accepted, octets, blocked). Of topics only durable ones are "
+            "told of.", nullable=True,
         ),
         _LANE,
         _column("priority", ByteType(), "0 to 9, from the lane.", nullable=True),
@@ -73,7 +74,7 @@ EVENTS = StructType(
         _column("link", LongType(), "Of offered: the consumer, by a number that is unique within the epoch.", nullable=True),
         _column("outcome", StringType(), "Of settled: how it ended, in small letters (engine.outcome.Outcome).", nullable=True),
         _column("count", IntegerType(), "Of failed: failures of the message in this subscription so far. A crash or a lost connection is none.", nullable=True),
-        _column("messages", LongType(), "last - first + 1; 0 of octets.", nullable=False),
+        _column("messages", LongType(), "last - first + 1; 0 of octets and of what has no positions.", nullable=False),
         _column(
             "octets", LongType(),
             "Of octets: by how much the octets of the destination's unsettled stored messages have changed, of a topic once for every subscription. "
@@ -83,6 +84,13 @@ EVENTS = StructType(
         _column("to", IntegerType(), "Of traced: where they are now. Null: nothing is kept of them.", nullable=True),
         _column("to_lane", ShortType(), "Of traced: in which lane.", nullable=True),
         _column("to_first", LongType(), "Of traced: the position of the first; the others follow.", nullable=True),
+        _column(
+            "arrived", LongType(),
+            "Of octets: those of stored messages that came, counted as `octets`; arrived - octets have left. What an undone purge gave back has come. "
+            "Null: the commit is older than that is told.", nullable=True,
+        ),
+        _column("since", TimestampType(), "Of blocked: from when on, by the engine's clock.", nullable=True),
+        _column("until", TimestampType(), "Of blocked: until when; while it lasts a part is told about once a minute.", nullable=True),
     ]
 )  # fmt: skip
 """One row for each range of a commit, not for each message."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 from broker_core.engine.writes import Commit
@@ -16,7 +16,7 @@ RANGES = (
     ("offered", (("subscription", "int4"), ("lane", "int2"), ("first", "int8"), ("last", "int8"), ("link", "int8"))),
     ("settled", (("subscription", "int4"), ("lane", "int2"), ("first", "int8"), ("last", "int8"), ("outcome", "int2"))),
     ("failures", (("subscription", "int4"), ("lane", "int2"), ("position", "int8"), ("count", "int4"))),
-    ("octets", (("destination", "int4"), ("change", "int8"))),
+    ("octets", (("destination", "int4"), ("change", "int8"), ("arrived", "int8"))),
     (
         "traced",
         (
@@ -26,6 +26,7 @@ RANGES = (
     ),
     ("begun", (("subscription", "int4"), ("destination", "int4"))),
     ("ended", (("subscription", "int4"), ("destination", "int4"))),
+    ("blocked", (("destination", "int4"), ("since", "int8"), ("until", "int8"))),
 )  # fmt: skip
 """What a row tells, each an array per column; NULL where nothing of the kind happened."""
 ARRAYS = ", ".join(f"{name}_{column}" for name, columns in RANGES for column, _ in columns)
@@ -50,6 +51,12 @@ def create_table(shard: int, segment: int) -> str:
         f"CREATE TABLE {table} (number int8 PRIMARY KEY, at int8 NOT NULL, epoch int8 NOT NULL, sequence int8 NOT NULL, segment int4 NOT NULL, "
         f"weight int8 NOT NULL, {arrays}) WITH (autovacuum_enabled = off, toast.autovacuum_enabled = off); ALTER TABLE {table} {storage}"
     )
+
+
+def widen_table(shard: int, segment: int, known: Collection[str]) -> str:
+    """A statement that adds what a table with these columns lacks, as an earlier version of this program has made it; empty: nothing."""
+    lacking = [f"ADD COLUMN {name}_{column} {kind}[]" for name, columns in RANGES for column, kind in columns if f"{name}_{column}" not in known]
+    return f"ALTER TABLE surety.ledger_{shard}_{segment} {', '.join(lacking)}" if lacking else ""
 
 
 class Ledger:
@@ -89,8 +96,8 @@ class Ledger:
         columns, arrays = [SCALARS], []
         scalars = (commit.number, commit.at, self._epoch, commit.sequence, commit.segment, weight)
         told: tuple[Sequence[tuple[int, ...]], ...] = (commit.accepted, commit.offered, commit.settled, commit.failures, commit.octets)
-        if commit.copies or commit.bulk_copies or commit.traces or commit.definitions:
-            told += traces_of(commit), begun(commit), ended(commit)
+        if commit.copies or commit.bulk_copies or commit.traces or commit.definitions or commit.blocked:
+            told += traces_of(commit), begun(commit), ended(commit), commit.blocked
         numbers = 0
         for (name, fields), rows in zip(RANGES, told, strict=False):
             if rows:
@@ -134,6 +141,7 @@ def ledger_row(row: Sequence[Any]) -> tuple[LedgerRow, int]:
 
 
 def _rows(columns: Sequence[Any]) -> list[tuple[int, ...]]:
+    """None where the row is older than its column."""
     if columns[0] is None:
         return []
-    return list(zip(*[column or () for column in columns], strict=True))
+    return list(zip(*[column or (None,) * len(columns[0]) for column in columns], strict=True))

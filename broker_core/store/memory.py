@@ -155,7 +155,7 @@ class MemoryStore:
         row = LedgerRow(
             commit.number, commit.at, commit.sequence, commit.segment,
             list(commit.accepted), list(commit.offered), list(commit.settled), list(commit.failures), list(commit.octets),
-            traces_of(commit), begun(commit), ended(commit),
+            traces_of(commit), begun(commit), ended(commit), list(commit.blocked),
         )  # fmt: skip
         journal.append(tables.ledger, row)
 

@@ -69,6 +69,11 @@ UPDATE surety.segment SET compacted = true, compacting = false WHERE shard = %(s
 -- name: ledger_segments
 SELECT segment, last_number FROM surety.ledger_segment WHERE shard = %(shard)s ORDER BY segment
 
+-- name: ledger_columns
+SELECT l.segment, array_agg(a.attname::text)
+  FROM surety.ledger_segment l JOIN pg_attribute a ON a.attrelid = to_regclass(format('surety.ledger_%%s_%%s', l.shard, l.segment))
+ WHERE l.shard = %(shard)s AND a.attnum > 0 AND NOT a.attisdropped GROUP BY l.segment ORDER BY l.segment
+
 -- name: ledger_segment_add
 INSERT INTO surety.ledger_segment (shard, segment) VALUES (%(shard)s, %(segment)s)
 

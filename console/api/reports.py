@@ -73,10 +73,18 @@ class PipelinePoint(shapes.Shape):
     address = shapes.String(allow_null=True, help_text="Null: it is gone, and so is its name.")
     destination = shapes.Integer()
     subscription = shapes.Integer(help_text="0: the destination's own.")
-    counts = serializers.DictField(help_text="accepted, octets, offered, delivered, failed, outcomes, arrived, left, histograms: see docs/delivery-audit.md.")
+    counts = serializers.DictField(
+        help_text="accepted, octets, octets_in, octets_out, blocked_ms, offered, delivered, failed, outcomes, arrived, left, histograms: see "
+        "docs/delivery-audit.md."
+    )
     redelivered = shapes.Integer()
     times_ms = serializers.SerializerMethodField(help_text="Percentiles of wait, held and life.")
-    flow_control_ms = shapes.Integer(allow_null=True, help_text="Null: unknown, no ledger tells.")
+    octets_in = shapes.Integer(
+        allow_null=True,
+        help_text="Of stored messages that came, of a topic once a durable subscription. Null: unknown, as no audit told it yet; or of a subscription.",
+    )
+    octets_out = shapes.Integer(allow_null=True, help_text="The same that left.")
+    flow_control_ms = shapes.Integer(allow_null=True, help_text="How long its producers waited for room. Null: as octets_in.")
 
     @extend_schema_field(serializers.DictField())
     def get_times_ms(self, it: reports.Point) -> dict[str, dict[int, int] | None]:

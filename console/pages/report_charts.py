@@ -58,8 +58,13 @@ def charts(within: Sight, shown: Shown, destination: int | None) -> dict[str, An
     subscribed = over_time.sums(over, destination=destination, subscriptions=True, within=within)
     told, of = _Told(over, known, own), _Told(over, known, subscribed)
     waiting = over_time.backlog(over, subscribed, known, over_time.waiting(destination, within))
+    since = reports.flow_told_since(shown.grain)
+    words, unit, whole = ("destinations, on average", "", 1) if destination is None else ("of the time", "%", 100)
+    blocked = [Series(words, "dead", told.each_second("blocked_ms", since, whole / 1000))]
     found: list[Chart] = [
         ("Messages", "", over.times, [Series("accepted", "in", told.counts("accepted")), Series("acknowledged", "out", of.counts("accepted"))]),
+        ("Octets", "/s", over.times, [Series(way, way, told.each_second(f"octets_{way}", since)) for way in ("in", "out")]),
+        ("Under flow control", unit, over.times, blocked),
         ("Backlog", "", over.times, [Series("waiting", "depth", waiting)]),
         ("Wait for a consumer", "ms", over.times, of.percentiles("wait")),
         ("With a consumer, to acknowledged", "ms", over.times, of.percentiles("held")),
@@ -86,6 +91,15 @@ class _Told:
 
     def counts(self, name: str) -> Values:
         return self.each(lambda one: one.get(name, 0))
+
+    def each_second(self, name: str, since: datetime | None, unit: float = 1) -> Values:
+        """How much of it, times `unit`, a second had on average. The audits tell of it `since` then; None: not yet."""
+        step, found = self.over.step, list[float | None]()
+        for time, count in zip(self.over.times, self.each(lambda one: reports.flow(one, name)), strict=True):
+            seconds = max(min(step, self.over.until - time).total_seconds(), 1)
+            is_known = count is not None and since is not None and time + step > since
+            found.append(max(count, 0) * unit / seconds if is_known else None)
+        return found
 
     def percentiles(self, time: str) -> list[Series]:
         found = [reports.percentiles(self.sums.get(each, {}), time) or {} for each in self.over.times]

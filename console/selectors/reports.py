@@ -20,6 +20,11 @@ TIMES = ("wait", "held", "life")
 PERCENTILES = (50, 95, 99)
 _KEY = re.compile(r"(?P<at>[0-9]{1,11})-(?P<of>[0-9]{1,9})-(?P<in>[0-9]{1,9})")
 """Of a point: when, and of which destination and subscription."""
+_FLOW_TOLD_SINCE = """
+    SELECT f.start FROM surety.pipeline_rollup f
+     WHERE f.shard = 0 AND f.grain = %(grain)s AND f.destination = 0 AND f.subscription = 0 AND f.counts ?| ARRAY['octets_in', 'blocked_ms']
+     ORDER BY f.start LIMIT 1"""
+"""Earlier versions rolled up neither what came and left nor how long producers waited: before that it is unknown."""
 _AUDITS = """
     SELECT audit AS number, run, at, from_number, to_number, from_at, to_at, since, destination, complete, proven, unproven, violations, milliseconds,
            kinds::text AS kinds, fates::text AS fates, discards::text AS discards, gaps::text AS gaps
@@ -98,6 +103,8 @@ class Point:
     destination: int
     subscription: int
     counts: dict[str, int]
+    is_flow_known: bool
+    """The audits told of octets and of flow control by then."""
 
     @property
     def redelivered(self) -> int:
@@ -109,9 +116,21 @@ class Point:
         return percentiles(self.counts, time)
 
     @property
-    def flow_control_ms(self) -> None:
-        """How long producers waited for room: no ledger tells, so it is unknown."""
-        return None
+    def octets_in(self) -> int | None:
+        """Of stored messages that came; None: unknown, or of a subscription."""
+        return self._flow("octets_in")
+
+    @property
+    def octets_out(self) -> int | None:
+        return self._flow("octets_out")
+
+    @property
+    def flow_control_ms(self) -> int | None:
+        """How long producers waited for room, in ms; None: unknown, or of a subscription."""
+        return self._flow("blocked_ms")
+
+    def _flow(self, name: str) -> int | None:
+        return flow(self.counts, name) if self.is_flow_known and not self.subscription else None
 
 
 def audits(before: int = 0, limit: int = PAGE_ROWS) -> tuple[list[Audit], int]:
@@ -164,7 +183,8 @@ def points(
         beyond = "AND (r.start, r.destination, r.subscription) > (to_timestamp(%(at)s), %(of)s, %(in)s)"
         parameters = {**parameters, **{name: int(text) for name, text in key.groupdict().items()}}
     found = rows(
-        f"""SELECT r.start, d.address, r.destination, r.subscription, r.counts::text AS counts
+        f"""SELECT r.start, d.address, r.destination, r.subscription, r.counts::text AS counts,
+                   coalesce(r.start >= ({_FLOW_TOLD_SINCE}), false) AS is_flow_known
               FROM surety.pipeline_rollup r LEFT JOIN surety.destination d USING (shard, destination)
              WHERE r.shard = 0 AND r.grain = %(grain)s AND r.start >= %(since)s AND r.start < %(until)s AND (r.subscription > 0) = %(subscriptions)s
                AND {seen} {one} {beyond} ORDER BY r.start, r.destination, r.subscription LIMIT %(limit)s""",
@@ -173,6 +193,17 @@ def points(
     shown = [Point(**{**row, "counts": json.loads(row["counts"])}) for row in found[:limit]]
     last = shown[-1] if len(found) > limit else None
     return shown, f"{int(last.start.timestamp())}-{last.destination}-{last.subscription}" if last else ""
+
+
+def flow(counts: Mapping[str, int], name: str) -> int | None:
+    """octets_in, octets_out or blocked_ms; None: what has come there is not told, as the commits are of an earlier version."""
+    return None if "octets" in counts and "octets_in" not in counts else counts.get(name, 0)
+
+
+def flow_told_since(grain: str) -> datetime | None:
+    """From when on the audits tell of octets that came and left, and of flow control; None: they have not yet."""
+    found = rows(_FLOW_TOLD_SINCE, {"grain": grain})
+    return found[0]["start"] if found else None
 
 
 def percentiles(counts: Mapping[str, int], time: str, wanted: Sequence[int] = PERCENTILES) -> dict[int, int] | None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import psycopg
@@ -19,6 +21,8 @@ from tests.support.service import Service
 from broker_core.client import Queue, Topic
 
 COUNT = 60
+WAIT_SECONDS, CLOCKS_APART = 1.5, 0.2
+"""The send is on its way for a moment before it waits; the engine counts whole milliseconds."""
 
 
 def write(frame: DataFrame, service: Service, **options: object) -> None:
@@ -34,6 +38,19 @@ def received(service: Service, name: str) -> list[tuple[str, object]]:
         while (message := consumer.receive(3 if found else 10)) is not None:
             found.append((message.body, message.properties.get("part")))
     return found
+
+
+def keep_waiting(service: Service, name: str) -> None:
+    """A producer waits for room there until a consumer has taken what is in its way."""
+    ask(service, "create", f"queue/{name}", max_messages=1, limit_behavior="FLOW_CONTROL")
+    with factory(service).create_connection() as connection, connection.create_session() as session, ThreadPoolExecutor(1) as aside:
+        producer = session.create_producer(Queue(name))
+        producer.send("first")
+        second = aside.submit(producer.send, "second")
+        with pytest.raises(TimeoutError):
+            second.result(WAIT_SECONDS)
+        assert [body for body, _ in received(service, name)] == ["first", "second"]
+        second.result(10)
 
 
 @pytest.mark.slow
@@ -56,15 +73,28 @@ def test_rows_are_sent_once_however_often_and_what_happened_is_in_the_lake(spark
     found = received(service, "spark.sent")
     assert sorted(found) == sorted((f"message {number}", str(number % 3)) for number in range(COUNT))
 
+    began = time.monotonic()
+    keep_waiting(service, "spark.full")
+    took = time.monotonic() - began
+
     lake = Lake(spark, tmp_path / "lake")
     with Run(service.dsn(), "ingest") as run:
         ingest.ingest(lake, run, service.dsn(), tell=lambda _: None)
     with psycopg.connect(service.dsn()) as connection:
         told = account(connection, "queue/spark.sent")
-    events = lake.frame("events").join(lake.frame("destinations").where("address = 'queue/spark.sent'").select("destination"), "destination")
+    events = of(lake, "queue/spark.sent")
     sums = {row[0]: row[1] for row in events.groupBy("kind").sum("messages").collect()}
     assert (sums["accepted"], sums["settled"]) == (told.accepted, sum(told.settled.values())) == (COUNT, COUNT)
     assert sums["offered"] >= COUNT
+    octets = events.selectExpr("sum(arrived)", "sum(octets)").first()
+    assert octets is not None and octets[0] > COUNT * len("message 1") and octets[1] == 0, "all of it came, and left"
+    waited = of(lake, "queue/spark.full").selectExpr("sum(unix_millis(until) - unix_millis(since)) / 1000").first()
+    assert waited is not None and WAIT_SECONDS - CLOCKS_APART <= waited[0] <= took
+
+
+def of(lake: Lake, address: str) -> DataFrame:
+    """The events of a destination."""
+    return lake.frame("events").join(lake.frame("destinations").where(f"address = '{address}'").select("destination"), "destination")
 
 
 @pytest.mark.slow

@@ -93,6 +93,24 @@ def test_charts_show_what_waits_how_long_what_died_of_what_and_who_was_served(fo
     assert "link 7" not in _page(operator, "reports?span=week"), "consumers are those of one destination"
 
 
+def test_octets_and_flow_control_are_drawn_by_the_second_and_unknown_before_they_were_told(found, operator):
+    facts.execute(
+        found,
+        """INSERT INTO surety.pipeline_rollup
+           SELECT 0, 'hour', date_trunc('hour', now()) - make_interval(hours => ago), destination, 0, counts
+             FROM (VALUES (5, '{"octets": 7}'::jsonb), (4, '{"octets": 3600, "octets_in": 36000, "octets_out": 32400, "blocked_ms": 900000}'))
+                  AS told (ago, counts), (VALUES (0), (1)) AS of (destination)""",
+    )
+    of_all, of_one = _page(operator, "reports?span=week"), _page(operator, "reports?span=week&destination=1")
+    for shown in (of_all, of_one):
+        assert "in 10/s, out 9/s" in shown
+        assert "in unknown, out unknown" in shown
+        assert "in 0/s, out 0/s" in shown, "of the hour in which nothing came they tell that"
+    assert "destinations, on average 0.2" in of_all
+    assert "of the time 25%" in of_one
+    assert "of the time unknown" in of_one
+
+
 def test_who_sees_a_part_of_the_broker_is_shown_its_day_by_the_hour(found, operator):
     facts.execute(
         found,

@@ -186,6 +186,23 @@ def test_an_audit_tells_its_fates_and_points_what_was_redelivered(database, oper
     assert (point.address, point.redelivered, point.percentiles("wait"), point.flow_control_ms) == ("queue/a", 2, {50: 3, 95: 3, 99: 3}, None)
 
 
+def test_octets_and_flow_control_are_unknown_before_audits_told_of_them_and_none_is_0_since(database, operator) -> None:
+    facts.destination(database, 1, "queue/a")
+    told_of = {"octets": -4, "octets_in": 1, "octets_out": 5}
+    hours = [
+        (4, 0, {"octets": 9}), (4, 1, {"octets": 9}), (3, 0, told_of), (3, 1, told_of), (2, 1, {"offered": 1}), (1, 1, {"octets": 8}),
+        (1, 0, {"octets": 8, "blocked_ms": 70}),
+    ]  # fmt: skip
+    for ago, destination, counts in hours:
+        facts.execute(
+            database,
+            f"INSERT INTO surety.pipeline_rollup VALUES (0, 'hour', date_trunc('hour', now()) - interval '{ago} hours', {destination}, 0, %s)",
+            [json.dumps(counts)],
+        )
+    told = call(operator, "GET", "pipeline/points?grain=hour&destination=1").document["items"]
+    assert [(one["octets_in"], one["octets_out"], one["flow_control_ms"]) for one in told] == [(None, None, None), (1, 5, 0), (0, 0, 0), (None, None, None)]
+
+
 def test_counts_of_two_runs_are_added(database) -> None:
     (added,) = facts.rows(database, """SELECT surety.add_counts('{"a": 1, "b": 2}', '{"b": 3, "c": -4}')""")
     assert added == ({"a": 1, "b": 5, "c": -4},)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Coroutine, Iterable
 from typing import Any
 
@@ -10,6 +11,7 @@ from broker_core.engine import commands as c
 from broker_core.engine.cursor import Cursor
 from broker_core.engine.destination import Destination
 from broker_core.engine.settings import Settings
+from broker_core.engine.definitions import UndoEnded
 from broker_core.engine.effects import Effects
 from broker_core.engine.outcome import Outcome
 from broker_core.engine.outputs import Confirmed, Delivered, Output, Refused
@@ -19,6 +21,7 @@ from broker_core.engine.message_group import GROUP_ID, GROUP_SEQUENCE, group_of
 from broker_core.engine.reads import Read
 from broker_core.engine.refusal import Refusal
 from broker_core.engine.upkeep import CompactSegment, DiscardScheduled, DropSegment, FreezeSegment, Maintenance, TrimDuplicates
+from broker_core.engine.writes import Commit
 from broker_core.store.memory import MemoryDatabase, MemoryStore
 
 QUEUE = "queue/orders"
@@ -75,6 +78,7 @@ class Bench:
         while True:
             effects = self.engine.flush(self.now, report=report)
             check(self.engine)
+            self._check_arrivals(effects.commit)
             self.effects.append(effects)
             self._commit(effects)
             outputs += effects.outputs
@@ -88,6 +92,22 @@ class Bench:
                 return outputs
             self.read()
             self.maintain()
+
+    def _check_arrivals(self, commit: Commit | None) -> None:
+        """The octets that are said to have come are those of the rows; of a topic once a subscription, and more where a purge was undone."""
+        if commit is None:
+            return
+        told = {number: arrived for number, _, arrived in commit.octets}
+        came: Counter[int] = Counter()
+        for message in [*commit.messages, *(copy.target for copy in commit.copies)]:
+            came[message.destination] += message.size
+        for bulk in commit.bulk_copies:
+            came[bulk.destination] += bulk.octets
+        undone = any(isinstance(one, UndoEnded) for one in commit.definitions)
+        for number in told.keys() | came.keys():
+            destination, arrived = self.engine.shard.numbered.get(number), told.get(number, 0)
+            exact = not (undone or destination is None or destination.is_topic)
+            assert arrived == came[number] or (arrived > came[number] and not exact), f"{arrived} octets are said to have come to {number}: {came[number]}"
 
     def _has_to_scan(self) -> bool:
         """Scans rest while there is other traffic; the rest is taken at once."""

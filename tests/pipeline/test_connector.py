@@ -41,13 +41,13 @@ def filled(database: LedgerDatabase, tables: int = 2, commits: int = 5) -> None:
 
 def test_each_range_of_a_commit_is_an_event_with_what_the_ledger_says_of_it(spark: SparkSession, database: LedgerDatabase) -> None:
     database.queue(7, 3, "queue/orders")
-    database.commit(accepted=[(7, 4, 0, 9), (7, 9, 0, 0)], octets=[(7, 500)])
+    database.commit(accepted=[(7, 4, 0, 9), (7, 9, 0, 0)], octets=[(7, 500, 510)], blocked=[(7, AT - 90, AT + 5)])
     database.commit(
-        offered=[(3, 9, 0, 0, 77)], settled=[(3, 4, 0, 1, Outcome.EXPIRED), (3, 4, 4, 4, Outcome.MOVED)], failures=[(3, 9, 0, 2)], octets=[(7, -150)]
+        offered=[(3, 9, 0, 0, 77)], settled=[(3, 4, 0, 1, Outcome.EXPIRED), (3, 4, 4, 4, Outcome.MOVED)], failures=[(3, 9, 0, 2)], octets=[(7, -150, 0)]
     )
     events = read(spark, database.url, "events")
     places = ("number", "kind", "ordinal", "destination", "subscription", "lane", "priority", "mode", "first", "last", "messages")
-    assert rows(events.where(col("kind") != "octets"), *places) == [
+    assert rows(events.where(~col("kind").isin("octets", "blocked")), *places) == [
         (1, "accepted", 0, 7, None, 4, 4, "persistent", 0, 9, 10),
         (1, "accepted", 1, 7, None, 9, 9, "persistent", 0, 0, 1),
         (2, "failed", 0, 7, 3, 9, 9, "persistent", 0, 0, 1),
@@ -58,9 +58,21 @@ def test_each_range_of_a_commit_is_an_event_with_what_the_ledger_says_of_it(spar
     settled = events.where(col("kind") == "settled")
     assert rows(settled, "first", "outcome") == [(0, "expired"), (4, "moved")]
     assert rows(events.where(col("kind").isin("offered", "failed")), "kind", "link", "count") == [("failed", None, 2), ("offered", 77, None)]
-    assert rows(events.where(col("kind") == "octets"), "number", "destination", "octets", "messages") == [(1, 7, 500, 0), (2, 7, -150, 0)]
+    octets = events.where(col("kind") == "octets")
+    assert rows(octets, "number", "destination", "octets", "arrived", "messages") == [(1, 7, 500, 510, 0), (2, 7, -150, 0, 0)]
+    blocked = events.where(col("kind") == "blocked").selectExpr("number", "destination", "unix_millis(since)", "unix_millis(until)", "lane", "messages")
+    assert [tuple(row) for row in blocked.collect()] == [(1, 7, AT - 90, AT + 5, None, 0)]
     at = events.where(col("number") == 1).selectExpr("unix_millis(at)", "epoch").first()
     assert at is not None and tuple(at) == (AT + 1000, 1)
+
+
+def test_of_a_commit_of_an_earlier_version_nobody_knows_what_came(database: LedgerDatabase) -> None:
+    database.queue(7, 3, "queue/orders")
+    database.commit(octets=[(7, 500, 510), (7, -1, 0)])
+    database.connection.execute("UPDATE surety.ledger_0_1 SET octets_arrived = NULL")
+    database.commit(octets=[(7, 9, 10)])
+    (told,) = [batch.to_pylist() for batch in events_of(database.url, Interval(0, 1, 0, 2))]
+    assert [(event["octets"], event["arrived"]) for event in told] == [(500, None), (-1, None), (9, 10)]
 
 
 def test_what_died_or_was_moved_tells_where_it_is_and_subscriptions_tell_when_they_began_and_ended(spark: SparkSession, database: LedgerDatabase) -> None:

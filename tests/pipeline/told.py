@@ -61,7 +61,7 @@ def _events(rows: Sequence[LedgerRow], owners: dict[int, int]) -> list[dict[str,
             "offered": [{"subscription": s, "lane": lane, "first": first, "last": last, "link": link} for s, lane, first, last, link in one.offered],
             "settled": [{"subscription": s, "lane": lane, "first": first, "last": last, "outcome": OUTCOMES[how]} for s, lane, first, last, how in one.settled],
             "failed": [{"subscription": s, "lane": lane, "first": at, "last": at, "count": count} for s, lane, at, count in one.failures],
-            "octets": [{"destination": d, "octets": change} for d, change in one.octets],
+            "octets": [{"destination": d, "octets": change, "arrived": arrived} for d, change, arrived in one.octets],
             "traced": [
                 {
                     "destination": d, "lane": lane, "first": first, "last": last, "cause": CAUSES[kind], "to": to or None,
@@ -71,6 +71,7 @@ def _events(rows: Sequence[LedgerRow], owners: dict[int, int]) -> list[dict[str,
             ],
             "begun": [{"subscription": s, "destination": d} for s, d in one.begun],
             "ended": [{"subscription": s or None, "destination": d or owners.get(s)} for s, d in one.ended],
+            "blocked": [{"destination": d, "since": _at(since), "until": _at(until)} for d, since, until in one.blocked],
         }  # fmt: skip
         for kind, events in of.items():
             for ordinal, event in enumerate(events):

@@ -48,7 +48,7 @@ class RecoveryContract:
         await store.commit(commit(1, messages(1, 2)))
         full = commit(
             2, messages(3, 4), offered=[(1, 4, 1, 2, 7), (2, 4, 1, 1, 1 << 40)], settled=[(1, 4, 1, 1, Outcome.ACCEPTED), (1, 9, 1, 1, Outcome.PURGED)],
-            failures=[(1, 4, 2, 3)], octets=[(1, 55), (2, -7)], synchronous=False,
+            failures=[(1, 4, 2, 3)], octets=[(1, 55, 60), (2, -7, 0)], blocked=[(2, 17, 60_017), (1, 0, 5)], synchronous=False,
             traces=[(1, 4, 1, 1, 0, 0, 0), (1, 4, 2, 2, 0, 0, 0), (0, 0, 0, 0, 2, 4, 7)],
             definitions=[SubscriptionDefined(3, 1), DestinationDestroyed(2), SubscriptionDestroyed(3)],
         )  # fmt: skip
@@ -57,7 +57,7 @@ class RecoveryContract:
         await store.checkpoint(Checkpoint(1, 1, 2))
         rows = (await (await rig.open()).recover()).ledger
         assert [row.number for row in rows] == [2, 3]
-        for name in ("number", "at", "sequence", "segment", "accepted", "offered", "settled", "failures", "octets"):
+        for name in ("number", "at", "sequence", "segment", "accepted", "offered", "settled", "failures", "octets", "blocked"):
             assert getattr(rows[0], name) == getattr(full, name), name
         assert rows[0].traced == [(1, 4, 1, 2, 0, 0, 0, 0), (0, 0, 0, 0, 0, 2, 4, 7)]
         assert (rows[0].begun, rows[0].ended) == ([(3, 1)], [(0, 2), (3, 0)])

@@ -95,3 +95,19 @@ async def test_a_number_is_never_written_twice(rig: PostgresRig) -> None:  # noq
     store = await filled(rig, 3)
     with pytest.raises(CommitLost):
         await store.commit(commit(3))
+
+
+async def test_a_table_of_an_earlier_version_is_read_with_what_it_did_not_tell_as_unknown_and_takes_what_is_told_now(rig: PostgresRig) -> None:  # noqa: F811
+    store = await rig.open()
+    await store.recover()
+    await store.commit(commit(1, octets=[(1, 5, 7), (2, -3, 0)], failures=[(1, 4, 1, 1)]))
+    with psycopg.connect(rig.dsn, autocommit=True) as connection:
+        for segment in tables(rig):
+            dropped = ", ".join(f"DROP {column}" for column in ("octets_arrived", "blocked_destination", "blocked_since", "blocked_until"))
+            connection.execute(f"ALTER TABLE surety.ledger_0_{segment} {dropped}".encode())
+    again = await rig.open()
+    (found,) = (await again.recover()).ledger
+    assert (found.octets, found.blocked, found.failures) == ([(1, 5, None), (2, -3, None)], [], [(1, 4, 1, 1)])
+    await again.commit(commit(2, octets=[(1, 9, 9)], blocked=[(1, 4, 8)]))
+    found = (await (await rig.open()).recover()).ledger[-1]
+    assert (found.octets, found.blocked) == ([(1, 9, 9)], [(1, 4, 8)])

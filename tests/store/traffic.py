@@ -80,7 +80,8 @@ class Traffic:
             commit.settled = [(random.randint(1, 9), random.choice(PRIORITIES), 1, random.randint(1, 99), random.choice(list(Outcome)))]
             commit.offered = [(1, 4, 1, random.randint(1, 99), 1 << random.randint(0, 60)) for _ in range(random.randint(0, 3))]
             commit.failures = [(1, 4, random.randint(1, 99), random.randint(1, 9))]
-            commit.octets = [(d, random.randint(-99, 99)) for d in DESTINATIONS]
+            commit.octets = [(d, random.randint(-99, 99), random.randint(0, 99)) for d in DESTINATIONS]
+            commit.blocked = [(d, 900, random.randint(901, 1000)) for d in random.sample(DESTINATIONS, random.choice((0, 0, 1, 2)))]
         self._define(commit)
         self._schedule(commit)
         self._prepare(commit)

@@ -8,7 +8,7 @@ from pyspark.sql import functions as f
 
 from broker_core.engine.message import VOLATILE
 from broker_core.engine.outcome import Outcome
-from broker_core.pipeline.schema import ACCEPTED, ENDED, FAILED, OCTETS, OFFERED, SETTLED
+from broker_core.pipeline.schema import ACCEPTED, BLOCKED, ENDED, FAILED, OCTETS, OFFERED, SETTLED
 
 from . import audit
 from .lives import stored
@@ -37,12 +37,15 @@ def rolled_up(events: DataFrame, verdict: DataFrame, after: int) -> DataFrame:
     of the destination as a whole. Destination EVERY has the sums over all destinations, and with subscription ALL_OF_THEM those over all subscriptions, so that
     what is asked of the whole broker costs the same however many it has.
 
-    Names: accepted, octets (the change of what is held), offered, delivered (the first time), failed, settled outcomes, arrived and left (of a subscription),
+    Names: accepted, octets (the change of what is held), octets_in and octets_out (what of stored messages came and left; of a topic once a durable
+    subscription), blocked_ms (how long producers waited for room, in the minutes in which they did; summed over destinations that is the time of all of
+    them together), offered, delivered (the first time), failed, settled outcomes, arrived and left (of a subscription),
     and histograms wait/n (accepted to first offered), held/n (last offered to acknowledged), life/n (accepted to acknowledged); link/epoch/number (what a
     consumer was offered, in hours; not in sums)."""
     ends = events.where(f.col("kind") == ENDED).groupBy(f.col("number").alias("ended")).agg(f.max(f.unix_millis("at")).alias("ended_at"))
     proper = verdict.where(f.col("violation").isNull()).join(f.broadcast(ends), "ended", "left")
-    happened = _of_events(events.where(f.col("number") > after)).unionByName(_of_lives(proper, after))
+    new = events.where(f.col("number") > after)
+    happened = _of_events(new).unionByName(_of_octets(new)).unionByName(_of_blocked(new)).unionByName(_of_lives(proper, after))
     minutes = happened.where(f.col("name").isNotNull() & f.col("start").isNotNull()).groupBy("start", *KEYS, "name").agg(f.sum("count").alias("count"))
     whole = (f.lit(EVERY).alias("destination"), f.when(f.col("subscription").isNotNull(), ALL_OF_THEM).alias("subscription"))
     places = [(grain, of) for grain in GRAINS for of in ((f.col("destination"), f.col("subscription")), whole)]
@@ -60,6 +63,24 @@ def _of_events(events: DataFrame) -> DataFrame:
     count = f.when(kind == OCTETS, f.col("octets")).when(kind == FAILED, f.lit(1)).otherwise(f.col("messages"))
     told = events.where(f.col("lane").isNull() | (f.col("lane") < VOLATILE))
     return told.select(f.date_trunc("minute", "at").alias("start"), *KEYS, name.alias("name"), count.cast("bigint").alias("count"))
+
+
+def _of_octets(events: DataFrame) -> DataFrame:
+    """The same of what came and left. A commit that does not tell what came is in neither."""
+    known = events.where((f.col("kind") == OCTETS) & f.col("arrived").isNotNull())
+    ways = [("octets_in", f.col("arrived")), ("octets_out", f.col("arrived") - f.col("octets"))]
+    told = f.explode(f.array(*[f.struct(f.lit(name).alias("name"), count.alias("count")) for name, count in ways]))
+    return known.select(f.date_trunc("minute", "at").alias("start"), *KEYS, told.alias("told")).select("start", *KEYS, "told.*")
+
+
+def _of_blocked(events: DataFrame) -> DataFrame:
+    """The same of the time that producers waited, cut at whole minutes."""
+    blocked = events.where(f.col("kind") == BLOCKED).select(*KEYS, f.unix_millis("since").alias("since"), f.unix_millis("until").alias("until"))
+    minutes = f.explode(f.expr(f"sequence(since div {MINUTE_MS}, (until - 1) div {MINUTE_MS})"))
+    cut = blocked.where(f.col("until") > f.col("since")).select(*KEYS, "since", "until", minutes.alias("minute"))
+    begins = f.col("minute") * MINUTE_MS
+    within = f.least(f.col("until"), begins + MINUTE_MS) - f.greatest(f.col("since"), begins)
+    return cut.select(f.timestamp_millis(begins).alias("start"), *KEYS, f.lit("blocked_ms").alias("name"), within.cast("bigint").alias("count"))
 
 
 def _of_lives(proper: DataFrame, after: int) -> DataFrame:
