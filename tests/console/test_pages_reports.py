@@ -98,7 +98,7 @@ def test_octets_and_flow_control_are_drawn_by_the_second_and_unknown_before_they
         found,
         """INSERT INTO surety.pipeline_rollup
            SELECT 0, 'hour', date_trunc('hour', now()) - make_interval(hours => ago), destination, 0, counts
-             FROM (VALUES (5, '{"octets": 7}'::jsonb), (4, '{"octets": 3600, "octets_in": 36000, "octets_out": 32400, "blocked_ms": 900000}'))
+             FROM (VALUES (6, '{"octets": 7}'::jsonb), (5, '{"octets": 3600, "octets_in": 36000, "octets_out": 32400, "blocked_ms": 900000}'))
                   AS told (ago, counts), (VALUES (0), (1)) AS of (destination)""",
     )
     of_all, of_one = _page(operator, "reports?span=week"), _page(operator, "reports?span=week&destination=1")
