@@ -121,7 +121,7 @@ class IdempotentCall(models.Model):
 
     owner = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE)
     key = models.CharField(max_length=255)
-    fingerprint = models.CharField(max_length=64, help_text="SHA-256 of method, address and body.")
+    fingerprint = models.CharField(max_length=64, help_text="SHA-256 of method, address and body, and of what the caller may.")
     status = models.SmallIntegerField(null=True, help_text="Null: the call has begun, and what became of it is not known yet.")
     location = models.CharField(max_length=1000, default="")
     answer = models.JSONField(null=True)

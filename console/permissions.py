@@ -123,6 +123,13 @@ def grants_of(user: Any) -> list[tuple[str, list[str]]]:
     return [(ALL, list(VERBS))] if user.is_superuser else list(_grants(user))
 
 
+def standing(actor: Actor) -> list[Any]:
+    """All that what the actor may follows from, in a form for JSON: with the same, he may the same."""
+    user: Any = actor.user
+    of_broker = [] if user.is_superuser else sorted(user.get_all_permissions())
+    return [user.is_superuser, of_broker, sorted(grants_of(user)), actor.read_only, actor.verbs, actor.patterns]
+
+
 def invalid_pattern(pattern: str) -> str:
     """What is wrong with it, as a sentence; empty: nothing."""
     if pattern == ALL:

@@ -20,7 +20,7 @@ KEY = OpenApiParameter(
     "Idempotency-Key",
     {"type": "string", "minLength": 1, "maxLength": 255, "pattern": "^[!-~]+$"},
     OpenApiParameter.HEADER,
-    description="The call is done once; for a day repetitions get its answer. With another call: 422.",
+    description="The call is done once; for a day repetitions get its answer. With another call, or other rights: 422.",
 )
 LOCATION = OpenApiParameter(
     "Location", OpenApiTypes.STR, OpenApiParameter.HEADER, response=[201, 202], description="What was made, or the request to ask again."
@@ -61,6 +61,7 @@ def says(
     def document(handler: Handler) -> Handler:
         handler.media_types = frozenset(key[1] for key in found if isinstance(key, tuple))  # type: ignore[attr-defined]
         handler.query_names = frozenset(each.name for each in given if each.location == OpenApiParameter.QUERY)  # type: ignore[attr-defined]
+        handler.takes_body = body is not None  # type: ignore[attr-defined]
         name = handler.__qualname__.replace(".", "_").lower()
         return extend_schema(operation_id=name, summary=summary, request=body, responses=found, parameters=given)(handler)
 

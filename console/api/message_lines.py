@@ -7,7 +7,7 @@ from rest_framework.exceptions import ParseError
 from console.services import sending
 
 from . import message_bodies
-from .parsing import check_texts
+from .parsing import check_texts, members_once
 
 TOLD = frozenset(("key", "message_id", "accepted_at", "added", "left_out"))
 """Members of an exported line that nobody can send."""
@@ -20,7 +20,7 @@ def read_lines(lines: list[str]) -> list[tuple[int, sending.Outgoing]]:
         if not line.strip():
             continue
         try:
-            value = json.loads(line)
+            value = json.loads(line, object_pairs_hook=members_once)
             if not isinstance(value, dict):
                 raise ValueError("a line is an object of JSON")  # noqa: TRY004 - as what else is wrong with it
             given = message_bodies.MessageBody(data={name: each for name, each in value.items() if name not in TOLD})
@@ -31,7 +31,7 @@ def read_lines(lines: list[str]) -> list[tuple[int, sending.Outgoing]]:
                 continue
             field, wrong = next(iter(given.errors.items()))
             errors.append((number, f"{field}: {wrong[0] if isinstance(wrong, list) else wrong}"))
-        except (ValueError, RecursionError) as error:
+        except (ValueError, RecursionError, ParseError) as error:
             errors.append((number, str(error) if "JSON" not in type(error).__name__ else "it is no JSON"))
         if len(errors) >= sending.ERRORS_MAX:
             break

@@ -25,7 +25,7 @@ class JSONBody(BaseParser):
         if len(body) > OCTETS_MAX:
             raise Problem("too-large", f"The body may have {OCTETS_MAX} octets.")
         try:
-            value = json.loads(body.decode(), parse_constant=_no_number)
+            value = json.loads(body.decode(), parse_constant=_no_number, object_pairs_hook=members_once)
         except (ValueError, RecursionError) as error:
             raise ParseError(f"The body is not JSON: {type(error).__name__}.") from error
         check_texts(value)
@@ -73,6 +73,14 @@ class Lines(BaseParser):
 
 def _no_number(text: str) -> NoReturn:
     raise ValueError(text)
+
+
+def members_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Of two members of one name nobody knows which is meant. Raises ParseError."""
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        raise ParseError("Two members of an object have the same name.")
+    return found
 
 
 def check_texts(value: Any) -> None:

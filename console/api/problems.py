@@ -33,7 +33,7 @@ CODES: dict[str, tuple[int, str]] = {
     "call-unanswered": (409, "The call with this Idempotency-Key has begun, and what became of it is not known yet"),
     "too-large": (413, "The body is too large"),
     "media-type": (415, "The body must be JSON"),
-    "key-reused": (422, "The Idempotency-Key was used for another call"),
+    "key-reused": (422, "The Idempotency-Key was used for another call, or by a caller with other rights"),
     "throttled": (429, "Too many failures from this place: nothing was looked at"),
     "internal": (500, "This is a bug; what was done is not known, and the log has the reason"),
     "node-silent": (503, "No node answered: what it holds is not known"),

@@ -1,6 +1,6 @@
 """What the views have in common: queries and bodies checked, answers of the node turned into answers of the API."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from datetime import UTC, datetime
 from functools import wraps
 from typing import Any
@@ -64,10 +64,18 @@ class View(APIView):
         if "Transfer-Encoding" in request.headers and not request.headers.get("Content-Length"):
             raise Problem("invalid", "Send the body with a Content-Length: one in chunks is not read.")
         handler = getattr(self, request.method.lower(), None)
-        known = getattr(handler, "query_names", ())
-        # A misspelt dry_run would do what it should only count.
-        if handler is not None and (unknown := sorted(set(request.query_params) - set(known))):
+        if handler is not None:
+            self._check_sent(request, getattr(handler, "query_names", ()), getattr(handler, "takes_body", True))
+
+    @staticmethod
+    def _check_sent(request: Request, known: Collection[str], takes_body: bool) -> None:
+        """A misspelt dry_run would do what it should only count; of two the last one would hold; in a body that nobody reads it would do nothing."""
+        if unknown := sorted(set(request.query_params) - set(known)):
             raise Problem("invalid", f"There is no parameter {unknown[0]!r}; this call takes {', '.join(sorted(known)) or 'none'}.")
+        if twice := [name for name, values in request.query_params.lists() if len(values) > 1]:
+            raise Problem("invalid", f"Give the parameter {twice[0]!r} once.")
+        if not takes_body and request.method not in SAFE_METHODS and request.data != {}:
+            raise Problem("invalid", "This call takes no body.")
 
     def handle_exception(self, exc: Exception) -> Response:
         """What somebody may not see is not there for him; that he tried to change it is in the audit like what he was refused. So is what his browser

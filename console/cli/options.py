@@ -96,7 +96,7 @@ def _add(parser: Parser, each: Argument) -> None:
         parser.add_argument(f"--{each.option}", dest=destination, action=argparse.BooleanOptionalAction, default=None, required=each.required, help=text)
     elif each.kind == "array":
         items = f"{text} Any number of them.".strip()
-        parser.add_argument(f"--{each.option}", dest=destination, nargs="*", metavar="ITEM", required=each.required, help=items)
+        parser.add_argument(f"--{each.option}", dest=destination, action="extend", nargs="*", metavar="ITEM", required=each.required, help=items)
     else:
         choices = [value for value in each.schema.get("enum", ()) if value is not None] or None
         parser.add_argument(

@@ -34,7 +34,7 @@ class Migration(migrations.Migration):
             fields=[
                 ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
                 ('key', models.CharField(max_length=255)),
-                ('fingerprint', models.CharField(help_text='SHA-256 of method, address and body.', max_length=64)),
+                ('fingerprint', models.CharField(help_text='SHA-256 of method, address and body, and of what the caller may.', max_length=64)),
                 ('status', models.SmallIntegerField(help_text='Null: the call has begun, and what became of it is not known yet.', null=True)),
                 ('location', models.CharField(default='', max_length=1000)),
                 ('answer', models.JSONField(null=True)),

@@ -10,6 +10,7 @@ from django.db import IntegrityError, transaction
 from django.utils import timezone
 
 from console.models import IdempotentCall
+from console.permissions import standing
 
 from .audit import Actor
 
@@ -18,7 +19,7 @@ KEY_CHARACTERS_MAX = 255
 
 
 class KeyReused(Exception):
-    """The key was used for another call."""
+    """The key was used for another call, or by a caller with other rights, whom its answer would tell what he may not know."""
 
 
 class CallUnanswered(Exception):
@@ -27,7 +28,7 @@ class CallUnanswered(Exception):
 
 def begin(actor: Actor, key: str, method: str, path: str, body: Any) -> tuple[IdempotentCall, bool]:
     """The call of this key, and whether it is new: then do it, and tell what became of it by `keep` or `free`. Raises KeyReused, CallUnanswered."""
-    told = json.dumps([method, path, body], sort_keys=True, separators=(",", ":"))
+    told = json.dumps([method, path, body, standing(actor)], sort_keys=True, separators=(",", ":"))
     fingerprint = hashlib.sha256(told.encode()).hexdigest()
     now = timezone.now()
     expired = now - timedelta(days=KEPT_DAYS)

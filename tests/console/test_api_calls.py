@@ -9,11 +9,11 @@ from django.db import connection
 from django.test import Client, override_settings
 from django.utils import timezone
 
-from console.models import ApiToken, IdempotentCall
+from console.models import ApiToken, Grant, IdempotentCall, OperatorRole
 from console.services import idempotency, scheduled
 from console.services.audit import Actor
 from tests.console import facts
-from tests.console.api import bearer, call, person, problem, token
+from tests.console.api import ROOT, bearer, call, granted, person, problem, token
 from tests.console.conftest import OPERATOR
 from tests.console.engine_node import EngineNode
 
@@ -145,6 +145,47 @@ def test_a_repeated_call_gets_the_first_answer_and_is_not_done_again(operator, n
     assert call(operator, "POST", path, {"depth": 3}, Idempotency_Key="k2").document["result"]["purged"] == 0
 
 
+@pytest.mark.parametrize("limits", [{"scope": "read"}, {"patterns": ["queue/a"]}, {"verbs": ["send"]}])
+def test_a_stored_answer_is_for_tokens_that_may_the_same(limits, olga, operator, database):
+    """Else one that may nothing would be told what became of it."""
+    narrow, others = bearer(token(olga, name="narrow", **limits)), [bearer(token(olga, name=name)) for name in ("first", "second")]
+    problem(call(narrow, "POST", "totals/reset", Idempotency_Key="k"), 403, "forbidden")
+    for client in (*others, operator):
+        assert call(client, "POST", "totals/reset", Idempotency_Key="k").status_code == 200
+    problem(call(narrow, "POST", "totals/reset", Idempotency_Key="k"), 422, "key-reused")
+    assert facts.rows(database, "SELECT count(*) FROM surety.audit WHERE what = 'reset metrics' AND NOT coalesce(result ? 'refused', false)") == [(1,)]
+
+
+def _loses_a_right(user):
+    user.user_permissions.clear()
+
+
+def _loses_a_grant(user):
+    Grant.objects.filter(user=user).delete()
+
+
+def _has_another_role(user):
+    OperatorRole.objects.update_or_create(user=user, defaults={"role": "restricted"})
+
+
+def _is_administrator(user):
+    User.objects.filter(pk=user.pk).update(is_superuser=True)
+
+
+@pytest.mark.parametrize("changes", [_loses_a_right, _loses_a_grant, _has_another_role, _is_administrator])
+def test_a_stored_answer_is_for_who_may_what_he_might_then(changes, database):
+    """And the call is not done again: whoever may more now has not asked for it twice."""
+    able = person("able", "manage_account")
+    granted(able, "queue/a", "purge")
+    client = Client()
+    client.force_login(able)
+    facts.one_of_each(database)
+    assert call(client, "DELETE", "accounts/a", Idempotency_Key="k").status_code == 200
+    assert call(client, "DELETE", "accounts/a", Idempotency_Key="k")["Idempotent-Replayed"] == "true"
+    changes(able)
+    problem(call(client, "DELETE", "accounts/a", Idempotency_Key="k"), 422, "key-reused")
+
+
 def test_what_was_refused_leaves_its_key_free(operator, viewer, node, database):
     make(operator)
     problem(call(operator, "DELETE", "accounts/nobody", Idempotency_Key="k"), 404, "not-found")
@@ -200,6 +241,46 @@ def test_keys_are_forgotten_after_a_day(olga, operator, database):
     call(operator, "DELETE", "accounts/shop", Idempotency_Key="k")
     IdempotentCall.objects.update(at=timezone.now() - timedelta(days=1, seconds=1))
     assert scheduled.forget(400) == 1
+
+
+# -- what nobody reads, or could be read in two ways ----------------------------------------------------------------------------------------
+@pytest.mark.parametrize(
+    ("sent", "kind", "status", "code"),
+    [
+        ('{"dry_run": true}', "application/json", 400, "invalid"), ("{", "application/json", 400, "invalid"), ("[]", "application/json", 400, "invalid"),
+        ("null", "application/json", 400, "invalid"), ("a=b", "application/x-www-form-urlencoded", 415, "media-type"),
+        (" " * 262_145, "application/json", 413, "too-large"),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("headers", [{}, {"Idempotency-Key": "k"}])
+def test_a_call_that_takes_no_body_refuses_one(headers, sent, kind, status, code, operator, database):
+    response = operator.post(f"{ROOT}totals/reset", data=sent, content_type=kind, headers=headers)
+    assert (response.status_code, response.json()["code"]) == (status, code)
+    assert facts.rows(database, "SELECT count(*) FROM surety.audit WHERE what = 'reset metrics'") == [(0,)]
+
+
+@pytest.mark.parametrize("sent", ["", "{}"])
+def test_a_body_with_nothing_in_it_is_none(sent, operator):
+    assert operator.post(f"{ROOT}totals/reset", data=sent, content_type="application/json").status_code == 200
+
+
+def test_a_body_to_an_address_that_is_none_changes_nothing_of_the_answer(operator):
+    problem(call(operator, "POST", "nothing", {"a": 1}), 404, "not-found")
+
+
+@pytest.mark.parametrize(("method", "path"), [
+    ("POST", "node/compact?dry_run=true&dry_run=false"), ("GET", "destinations?limit=5&limit=5"), ("DELETE", "destinations/1?depth=0&depth=3"),
+])  # fmt: skip
+def test_a_parameter_that_comes_twice_is_refused(method, path, operator, database):
+    body = {"percent": 50} if method == "POST" else None
+    assert problem(call(operator, method, path, body), 400, "invalid") == f"Give the parameter {path.partition('?')[2].partition('=')[0]!r} once."
+    assert facts.rows(database, "SELECT count(*) FROM surety.control_request") == [(0,)]
+
+
+@pytest.mark.parametrize("sent", ['{"name": "a", "name": "b"}', '{"name": "a", "limits": {"b": 1, "b": 1}}'])
+def test_a_member_that_comes_twice_is_refused(sent, operator):
+    response = operator.post(f"{ROOT}accounts", data=sent, content_type="application/json")
+    assert (response.status_code, response.json()["detail"]) == (400, "Two members of an object have the same name.")
 
 
 # -- what is asked for, and what is a bug ---------------------------------------------------------------------------------------------------

@@ -368,11 +368,12 @@ def test_an_export_has_all_there_is_unless_it_is_told_how_many(node, operator):
 def test_of_lines_that_cannot_be_sent_all_are_named_and_none_is_sent(node, operator):
     node.send(b"x")
     number = node.number()
-    lines = ['{"text": "good"}', "no json", "[]", '{"priority": 77}', '{"left_out": "large"}', '{"properties": {"destination": "x"}}']
+    bad = ["no json", "[]", '{"priority": 77}', '{"left_out": "large"}', '{"text": "a", "text": "b"}']
+    lines = ['{"text": "good"}', *bad, '{"properties": {"destination": "x"}}']
     response = operator.post(f"/api/v1/destinations/{number}/messages/import", "\n".join(lines), "application/x-ndjson")
     assert response.status_code == 400
-    assert [error["field"] for error in response.json()["errors"]] == ["line 2", "line 3", "line 4", "line 5"]
-    response = operator.post(f"/api/v1/destinations/{number}/messages/import", "\n".join([lines[0], lines[5]]), "application/x-ndjson")
+    assert [error["field"] for error in response.json()["errors"]] == ["line 2", "line 3", "line 4", "line 5", "line 6"]
+    response = operator.post(f"/api/v1/destinations/{number}/messages/import", "\n".join([lines[0], lines[-1]]), "application/x-ndjson")
     assert response.json()["errors"] == [{"field": "line 2", "message": "header 'destination' is the broker's to state, or is said by an argument of its own"}]
     assert node.depth() == 1
 

@@ -244,6 +244,13 @@ def test_a_token_made_here_is_shown_once(database):
     assert mq("destroy", "token", str(made["number"]), "--force").code == exits.DONE
 
 
+def test_a_list_that_is_given_in_parts_is_all_of_them(database):
+    ran = mq("create", "token", "ci", "--scope", "write", "--verbs", "manage", "--patterns", "queue/a", "--verbs", "metrics", "send", "--patterns", "queue/b")
+    assert ran.code == exits.DONE
+    [made] = mq("list", "token", "--json").document["items"]
+    assert (made["verbs"], made["patterns"]) == (["metrics", "send", "manage"], ["queue/a", "queue/b"])
+
+
 def test_the_broker_tells_of_itself(node, database):
     facts.one_of_each(database)
     assert mq("query", "bkr", "--json").document["alive"] is True
