@@ -9,6 +9,7 @@ import psycopg
 import pytest
 
 from broker_core.store import migrate
+from broker_core.store.queries import QUERIES
 from tests.support.postgres import Server
 
 
@@ -44,6 +45,18 @@ def test_runners_side_by_side_apply_each_once(empty: str) -> None:
     with ThreadPoolExecutor(4) as runners:
         applied = [name for names in runners.map(migrate.migrate, [empty] * 4) for name in names]
     assert sorted(applied) == names(empty)
+
+
+@pytest.mark.parametrize("earlier", ["", "ALTER TABLE surety.operation ADD results jsonb NOT NULL DEFAULT '[]'"])
+def test_a_home_of_an_earlier_version_gets_what_recovery_reads(empty: str, monkeypatch: pytest.MonkeyPatch, earlier: str) -> None:
+    """One version has made the column together with the table."""
+    first, *later = migrate.migrations()
+    with monkeypatch.context() as before:
+        before.setattr(migrate, "migrations", lambda: [(first[0], first[1] + earlier)])
+        migrate.migrate(empty)
+    assert migrate.migrate(empty) == [name for name, _ in later]
+    with psycopg.connect(empty) as connection:
+        assert connection.execute(QUERIES["operations_read"], {"shard": 0}).fetchall() == []
 
 
 def test_every_key_carries_the_shard(dsn: str) -> None:

@@ -1,4 +1,4 @@
--- The whole of Surety's schema. Instants of the engine are int8 milliseconds since the epoch (its clock is this database's, R12); those only
+-- Surety's schema; it stays as it is: what changes is a file of its own, as homes that have this one never run it again. Instants of the engine are int8 milliseconds since the epoch (its clock is this database's, R12); those only
 -- people read are timestamptz. Every key starts with the shard (R18); free-standing tables carry shard and number in their names:
 --   surety.message_<shard>_<segment>, its UNLOGGED twin surety.spill_<shard>_<segment>, surety.ledger_<shard>_<segment>   (R1, R4)
 
@@ -494,7 +494,6 @@ CREATE TABLE surety.operation (
     started_at int8 NOT NULL,
     ended_at int8,
     error text NOT NULL,
-    results jsonb NOT NULL DEFAULT '[]',
     PRIMARY KEY (shard, operation)
 ) WITH (fillfactor = 30);
 CREATE INDEX operation_open ON surety.operation (shard, operation) WHERE ended_at IS NULL;
