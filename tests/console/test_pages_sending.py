@@ -5,8 +5,11 @@ import re
 from html import unescape
 
 import pytest
+from django.core.files.uploadedfile import SimpleUploadedFile
+from django.test import Client
 
 from tests.console import facts
+from tests.console.api import granted, person
 from tests.console.message_pages import DEAD, awaited, dead_from, keys, path, text_of
 
 pytestmark = pytest.mark.usefixtures("unhurried")
@@ -55,6 +58,19 @@ def test_one_is_edited_sent_again_and_then_deleted(node, operator):
     assert "right" in text_of(operator.get(path(node, keys(operator.get(path(node)))[0].join(("/", "")))))
 
 
+@pytest.mark.parametrize(("way", "form"), [("/send", FORM), ("/import", {"lines": SimpleUploadedFile("a.ndjson", b'{"text": "a"}')})])
+def test_who_may_send_and_not_look_is_told_that_it_was_sent(way, form, node):
+    node.send(b"first")
+    sender = person("sender", role="restricted")
+    granted(sender, "queue/orders", "metrics", "send")
+    client = Client()
+    client.force_login(sender)
+    page = client.post(path(node, way), form, follow=True)
+    awaited(node, 2)
+    assert [each[0] for each in page.redirect_chain] == [f"/destinations/{node.number()}"]
+    assert "sent to queue/orders" in text_of(page).lower()
+
+
 @pytest.mark.parametrize("body", [b"a\r\nb", b"\n\nfirst", b"a\rb\n", b""])
 def test_a_body_that_nobody_touched_is_sent_as_it_is(node, operator, body):
     node.send(body)
@@ -99,8 +115,6 @@ def test_what_has_no_body_any_more_is_not_sent_again_without_one(node, operator,
 
 
 def test_what_was_exported_can_be_brought_in(node, operator):
-    from django.core.files.uploadedfile import SimpleUploadedFile
-
     node.send(b"a", b"b", colour="red")
     page = operator.get(path(node, "?selector=colour%3D'red'&accepted_from=2020-01-01T00:00")).content.decode()
     link = re.search(r'href="(/api/v1/[^"]+export[^"]*)"', page)[1]
