@@ -104,7 +104,8 @@ OneResult.__name__ = "OperationResult"
 class WithResults(Shown):
     results = OneResult(
         many=True, allow_null=True,
-        help_text="Of each message that it names; of one that names none: the first 100 that failed. Null: for who may not browse there.",
+        help_text="Of each message that it names; of one that names none: the first 100 that failed. Empty also if an earlier version, which only counted, "
+        "has met them. Null: for who may not browse there.",
     )  # fmt: skip
 
 

@@ -59,7 +59,8 @@ def awaited(number: int, seconds: float = 1.5) -> Operation | None:
 
 
 def results(actor: Actor, it: Operation) -> list[Result] | None:
-    """Of each message that it names, in that order; of one that names none: the first that failed. None: he may not see what is there."""
+    """Of each message that it names, in that order; of one that names none: the first that failed. Empty: there is none, or what became of them was not
+    kept. None: he may not see what is there."""
     if not may(actor, BROWSE_HEADERS, it.address):
         return None
     told: dict[Key, Result] = {}
@@ -69,6 +70,8 @@ def results(actor: Actor, it: Operation) -> list[Result] | None:
     named: list[Key] = [(lane, position) for lane, position in it.arguments.get("messages") or ()]
     if it.dry_run or not named:
         return [] if it.dry_run else list(told.values())
+    if not told and (it.done or it.skipped or it.failed):  # of an earlier version, which only counted: unknown, and not gone
+        return []
     others = _of_others(it)
     return [told.get(key) or Result(key_text(key), *others) for key in dict.fromkeys(named)]
 

@@ -80,6 +80,20 @@ def test_what_became_of_single_messages_is_for_who_may_browse_there(database):
     assert [each["result"] for each in told] == ["done", "left"], "the limit leaves the second out"
 
 
+@pytest.mark.parametrize("counts", ["2, 0, 0", "0, 2, 0", "0, 0, 2"], ids=["done", "skipped", "failed"])
+def test_what_an_earlier_version_only_counted_is_not_said_to_be_gone(database, operator, counts):
+    told = f"INSERT INTO surety.operation VALUES (0, %s, 'move', 'queue/orders', %s, 'olga', 'done', 2, {counts}, 2, '{{}}', 0, 5, '', '[]')"
+    facts.execute(database, told, [7, '{"messages": [[4, 0], [4, 1]]}'])
+    assert call(operator, "GET", "operations/7").document["results"] == []
+    assert "gone before" not in operator.get("/operations/7").content.decode()
+
+
+def test_what_nothing_was_met_of_is_gone(database, operator):
+    told = "INSERT INTO surety.operation VALUES (0, 7, 'move', 'queue/orders', %s, 'olga', 'done', 0, 0, 0, 0, 1, '{}', 0, 5, '', '[]')"
+    facts.execute(database, told, ['{"messages": [[4, 0]]}'])
+    assert [each["result"] for each in call(operator, "GET", "operations/7").document["results"]] == ["gone"]
+
+
 def test_the_nodes_refusal_is_a_problem(node, operator):
     number = number_of(operator, "queue/orders")
     detail = problem(call(operator, "POST", f"destinations/{number}/operations", {"verb": "move", "destination": "queue/nowhere"}), 409, "refused")
