@@ -18,6 +18,7 @@ from console.instants import milliseconds
 COPIES_MAX = 1_000
 DUE_MS_MAX = 10 * 365 * 86_400_000
 """Ten years: as far as a delay goes."""
+TOO_LATE = "the last of them would be due in more than ten years"
 CRON_CHARACTERS_MAX = 255
 MONTHS, DAYS = "jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec", "sun|mon|tue|wed|thu|fri|sat"
 FIELDS = {"minute": "", "hour": "", "day_of_month": "", "month_of_year": f"|{MONTHS}", "day_of_week": f"|{DAYS}"}
@@ -52,13 +53,15 @@ def lags(asked: Repetition, delay_ms: int, now: int) -> list[int]:
     """By how many ms after this call each time of sending comes: as if it were called again then, with the same delay. Raises InvalidRepetition."""
     times = (asked.repeat or 0) + 1
     _check(asked, times)
+    if delay_ms > DUE_MS_MAX:
+        raise InvalidRepetition(TOO_LATE)
     if asked.cron:
         begin = now + delay_ms
         found = [milliseconds(at) - begin for at in islice(_instants(asked.cron, begin), times)]
     else:
         found = [number * (asked.period_ms or 0) for number in range(times)]
     if delay_ms + found[-1] > DUE_MS_MAX:
-        raise InvalidRepetition("the last of them would be due in more than ten years")
+        raise InvalidRepetition(TOO_LATE)
     return found
 
 

@@ -83,6 +83,12 @@ def test_what_cannot_be_repeated_so_is_told(asked, words):
     assert words in str(refused.value)
 
 
+@pytest.mark.parametrize("asked", [Repetition(), Repetition(cron="0 9 * * *"), Repetition(period_ms=5, repeat=1)])
+def test_a_delay_beyond_every_calendar_is_told_so(asked):
+    with pytest.raises(InvalidRepetition, match="more than ten years"):
+        lags(asked, 999_999_999 * 24 * HOUR, NOW)
+
+
 # -- the doors ------------------------------------------------------------------------------------------------------------------------------
 def due(database):
     return [row[0] for row in facts.rows(database, "SELECT due_at FROM surety.scheduled ORDER BY due_at")]
