@@ -7,7 +7,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from django.db import DatabaseError
+from django.db import Error
 
 from console.launch.refusal import CannotStart
 from console.services.audit import record
@@ -21,12 +21,12 @@ def audited(what: str, folder: Path) -> Iterator[dict[str, Any]]:
         yield result
     except BaseException as error:  # by hand as well: Ctrl-C, SIGTERM
         stopped = isinstance(error, KeyboardInterrupt | SystemExit)
-        with suppress(DatabaseError):  # perhaps what failed; or it has no audit yet. The command says why.
+        with suppress(Error):  # perhaps what failed; or it has no audit yet. The command says why.
             _record(what, folder, {"refused": "stopped by hand" if stopped else str(error)})
         raise
     try:
         _record(what, folder, result)
-    except DatabaseError as error:
+    except Error as error:
         raise CannotStart(f"The {what} is done, but the audit could not be told of it: {str(error).strip()}.") from error
 
 

@@ -2,12 +2,16 @@
 
 import re
 from html import unescape
+from pathlib import Path
 
 import psycopg
 import pytest
 from django.contrib.auth.models import User
+from django.db import InterfaceError, OperationalError
 from django.test import Client
 
+from console.launch.refusal import CannotStart
+from console.management import audited
 from console.services import scheduled
 from console.services.audit import record
 from tests.console import facts
@@ -117,3 +121,15 @@ def test_logins_are_in_it_the_refused_ones_too(database):
         (OPERATOR, "127.0.0.1", "login", "", False),
         ("a stranger", "127.0.0.1", "login by token", "", True),
     ]
+
+
+@pytest.mark.parametrize("kind", [OperationalError, InterfaceError])
+def test_a_command_says_its_own_refusal_though_the_audit_cannot_be_told(monkeypatch, kind):
+    def fails(*_, **__):
+        raise kind("connection already closed")
+
+    monkeypatch.setattr(audited, "record", fails)
+    with pytest.raises(CannotStart, match="no room"), audited.audited("restore", Path("/nowhere")):
+        raise CannotStart("no room")
+    with pytest.raises(CannotStart, match="The restore is done, but the audit could not be told of it"), audited.audited("restore", Path("/nowhere")):
+        pass
