@@ -216,6 +216,17 @@ def test_who_sends_otherwise_takes_nothing() -> None:
     assert last_commit(bench).taken == []
 
 
+@pytest.mark.parametrize("level", [EXPRESS, ASSURED])
+def test_what_a_full_queue_rejects_is_dead_with_that_reason_and_what_is_delayed_waits(level: int) -> None:
+    bench = Bench()
+    bench.control("create", QUEUE, max_messages=2, limit_behavior="REJECT_NEWEST")
+    sent(bench, "a", "b", "c", level=level)
+    sent(bench, "later", level=level, delay=100)
+    take(bench)
+    assert (bench.depth(), bench.engine.shard.destinations[QUEUE].scheduled) == (2, 1)
+    assert deaths(bench) == [("c", Refusal.DESTINATION_FULL.value)]
+
+
 # -- levels and aliases ------------------------------------------------------------------------------------------------------------------
 def test_what_asks_for_more_than_its_destination_takes_is_dead_with_that_reason() -> None:
     bench = Bench()
