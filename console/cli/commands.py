@@ -168,7 +168,7 @@ COMMANDS = (
     Command("list", "report", "GET", "pipeline/audits", "number at from_number to_number from_at to_at proven unproven violations"),
     Command("query", "report", "GET", "pipeline/audits/{number}"),
     Command("list", "violation", "GET", "pipeline/audits/{number}/violations", "number kind reason address subscription lane first last messages"),
-    Command("list", "point", "GET", "pipeline/points", "start address subscription counts redelivered times_ms"),
+    Command("list", "point", "GET", "pipeline/points", "start address subscription counts octets_in octets_out flow_control_ms redelivered times_ms"),
     Command("list", "task", "GET", "schedule", "name seconds enabled state by started_at duration_ms result result_is next_at"),
     Command("query", "task", "GET", "schedule/{name}"),
     Command("update", "task", "PATCH", "schedule/{name}"),
