@@ -30,9 +30,14 @@ def ledger_table(shard: int, segment: int) -> str:
 
 def is_there(connection: psycopg.Connection[Any], table: str) -> bool:
     """Whether the table can be read until the transaction ends: looking at it takes the lock that keeps it."""
+    return columns_of(connection, table) is not None
+
+
+def columns_of(connection: psycopg.Connection[Any], table: str) -> frozenset[str] | None:
+    """Those that the table has, which may be of an earlier version; None: it is not there. Otherwise it is until the transaction ends."""
     try:
         with connection.transaction():
-            connection.execute(f"SELECT FROM {table} LIMIT 0".encode())
+            found = connection.execute(f"SELECT * FROM {table} LIMIT 0".encode()).description
     except psycopg.errors.UndefinedTable:
-        return False
-    return True
+        return None
+    return frozenset(column.name for column in found or ())

@@ -14,7 +14,7 @@ from broker_core.engine.message import VOLATILE as VOLATILE_LANES
 
 from . import schema
 from .columns import Frame, Numbers, arrays_stay_octets, instants, numbers, words
-from .database import is_there, ledger_table, snapshot
+from .database import columns_of, is_there, ledger_table, snapshot
 from .extents import Interval, is_told
 
 BATCH_EVENTS = 65_536
@@ -64,15 +64,16 @@ def events_of(url: str, interval: Interval, kinds: Collection[str] = schema.KIND
     frame = Frame(schema.EVENTS)
     with snapshot(url) as connection:
         steps = _steps(connection, interval)
-        owners = None
+        owners, there = None, frozenset[str]()
         for step, commits in steps:
             if owners is None:
                 owners = _owners(connection, interval.shard)
+                there = columns_of(connection, ledger_table(interval.shard, interval.segment)) or there
             events = 0
             for kind in schema.KINDS:
                 if kind not in kinds:
                     continue
-                ranges = _ranges(connection, interval, step, kind)
+                ranges = _ranges(connection, interval, step, kind, there)
                 if rows := len(ranges["number"]):
                     events += rows
                     yield frame.batch(rows, {"shard": interval.shard, "kind": kind, **_event(ranges, commits, owners)})
@@ -108,9 +109,10 @@ def _steps(connection: psycopg.Connection[Any], interval: Interval) -> Iterator[
         commits = min(max(commits * BATCH_EVENTS // max(step.events, 1), 1), commits * 4, BATCH_EVENTS)
 
 
-def _ranges(connection: psycopg.Connection[Any], interval: Interval, step: _Step, kind: str) -> dict[str, Numbers]:
+def _ranges(connection: psycopg.Connection[Any], interval: Interval, step: _Step, kind: str, there: Collection[str]) -> dict[str, Numbers]:
+    """`there`: the columns of the table; NULL stands for those that an earlier version has not made."""
     name, columns = _RANGES[kind]
-    arrays = ", ".join(f"l.{name}_{column}" for column, _ in columns)
+    arrays = ", ".join(f"l.{name}_{column}" if f"{name}_{column}" in there else f"NULL::{of}[]" for column, of in columns)
     names = ", ".join(f'"{column}"' for column, _ in columns)
     source = f"LATERAL ROWS FROM (unnest({arrays})) AS r ({names})"
     return _aggregated(connection, ledger_table(interval.shard, interval.segment), step, columns, "r", source)

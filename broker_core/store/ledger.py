@@ -53,10 +53,15 @@ def create_table(shard: int, segment: int) -> str:
     )
 
 
-def widen_table(shard: int, segment: int, known: Collection[str]) -> str:
-    """A statement that adds what a table with these columns lacks, as an earlier version of this program has made it; empty: nothing."""
-    lacking = [f"ADD COLUMN {name}_{column} {kind}[]" for name, columns in RANGES for column, kind in columns if f"{name}_{column}" not in known]
-    return f"ALTER TABLE surety.ledger_{shard}_{segment} {', '.join(lacking)}" if lacking else ""
+def takes_all(known: Collection[str]) -> bool:
+    """Whether rows can be appended to a table with these columns: an earlier version of this program may have made it with less."""
+    return all(f"{name}_{column}" in known for name, columns in RANGES for column, _ in columns)
+
+
+def arrays_of(known: Collection[str]) -> str:
+    """ARRAYS of a table with these columns: NULL stands for those that it lacks."""
+    names = ((f"{name}_{column}", kind) for name, columns in RANGES for column, kind in columns)
+    return ", ".join(name if name in known else f"NULL::{kind}[]" for name, kind in names)
 
 
 class Ledger:

@@ -89,7 +89,6 @@ class PostgresStore:
         async with _Translated():
             segments, keys = self._segments, {"shard": self._shard}
             await segments.load()
-            await segments.widen_ledgers()
             await segments.clear_spill()
             await segments.undo_compaction()
             await segments.drop_compacted()

@@ -13,7 +13,7 @@ from broker_core.engine.message import VOLATILE
 from broker_core.engine.recovered import LedgerRow, Recovered
 from broker_core.engine.writes import Checkpoint
 
-from .ledger import ARRAYS, SCALARS, ledger_row
+from .ledger import SCALARS, arrays_of, ledger_row, takes_all
 from .open_segment import OpenSegment
 from .operations import unended
 from .prepared import prepared_branches
@@ -83,17 +83,21 @@ class Recovery:
         return await (await self._cursor.execute(QUERIES[query], {"shard": self._shard})).fetchall()
 
     async def _ledger_after(self, number: int) -> list[tuple[LedgerRow, int]]:
-        """Rows after the checkpoint, in order; finds the last table in use on the way."""
+        """Rows after the checkpoint, in order; finds the table to go on in on the way. Tables of earlier versions are left behind, not altered: a
+        backup may be reading them for hours."""
         rows: list[tuple[LedgerRow, int]] = []
+        columns: dict[int, list[str]] = dict(await self._all("ledger_columns"))
         for segment, last_number in await self._all("ledger_segments"):
             if last_number is not None and last_number <= number:
                 self.ledger_segment = max(self.ledger_segment, segment)
                 continue
-            statement = f"SELECT {SCALARS}, {ARRAYS} FROM surety.ledger_{self._shard}_{segment} WHERE number > {number} ORDER BY number"
+            statement = f"SELECT {SCALARS}, {arrays_of(columns[segment])} FROM surety.ledger_{self._shard}_{segment} WHERE number > {number} ORDER BY number"
             found = await (await self._cursor.execute(statement.encode())).fetchall()
             rows.extend(map(ledger_row, found))
             if found or await self._has_rows(segment):
                 self.ledger_segment = segment
+        narrow = [segment for segment, known in columns.items() if not takes_all(known)]
+        self.ledger_segment = max(self.ledger_segment, max(narrow, default=0) + 1)
         return rows
 
     async def _has_rows(self, segment: int) -> bool:

@@ -22,7 +22,6 @@ from . import CommitLost, SegmentMissing, archive
 from .bodies import remove_bodies
 from .fence import Fence
 from .ledger import create_table as create_ledger_table
-from .ledger import widen_table as widen_ledger_table
 from .queries import QUERIES
 
 AHEAD = 2
@@ -114,15 +113,6 @@ class Segments:
             if segment not in self.ledgers:
                 await self._run(create_ledger_table(self._shard, segment), "ledger_segment_add", segment)
                 self.ledgers.append(segment)
-
-    async def widen_ledgers(self) -> None:
-        """Of earlier versions: what they did not tell is NULL."""
-        async with self.turn:
-            for segment, columns in await (await self._connection.execute(QUERIES["ledger_columns"], {"shard": self._shard})).fetchall():
-                if statement := widen_ledger_table(self._shard, segment, columns):
-                    async with self._fence.transaction(self._connection):
-                        await self._connection.execute("SET LOCAL lock_timeout = '10s'")  # the data pipeline may be reading it
-                        await self._connection.execute(statement.encode())
 
     def prepare(self, segment: int, ledger: int) -> None:
         """See to it, in the background, that the segments after these exist. What fails here is tried again, and reported, by `ensure`."""

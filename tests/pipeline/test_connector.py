@@ -69,10 +69,12 @@ def test_each_range_of_a_commit_is_an_event_with_what_the_ledger_says_of_it(spar
 def test_of_a_commit_of_an_earlier_version_nobody_knows_what_came(database: LedgerDatabase) -> None:
     database.queue(7, 3, "queue/orders")
     database.commit(octets=[(7, 500, 510), (7, -1, 0)])
-    database.connection.execute("UPDATE surety.ledger_0_1 SET octets_arrived = NULL")
+    dropped = ", ".join(f"DROP {column}" for column in ("octets_arrived", "blocked_destination", "blocked_since", "blocked_until"))
+    database.connection.execute(f"ALTER TABLE surety.ledger_0_1 {dropped}".encode())
+    database.roll()
     database.commit(octets=[(7, 9, 10)])
-    (told,) = [batch.to_pylist() for batch in events_of(database.url, Interval(0, 1, 0, 2))]
-    assert [(event["octets"], event["arrived"]) for event in told] == [(500, None), (-1, None), (9, 10)]
+    (told,), (later,) = [[batch.to_pylist() for batch in events_of(database.url, Interval(0, table, table - 1, table))] for table in (1, 2)]
+    assert [(event["octets"], event["arrived"]) for event in told + later] == [(500, None), (-1, None), (9, 10)]
 
 
 def test_what_died_or_was_moved_tells_where_it_is_and_subscriptions_tell_when_they_began_and_ended(spark: SparkSession, database: LedgerDatabase) -> None:
