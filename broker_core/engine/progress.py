@@ -126,6 +126,24 @@ class Progress:
             position = self._next_settled(position, last)
             yield start, position - 1
 
+    def scattered(self, first: int, last: int) -> Iterator[tuple[int, int]]:
+        """The same for who wants very many: each costs a tenth, but a block is read as it is when its first is asked for."""
+        start = -1
+        position = max(first, self.floor)
+        while position <= last:
+            number, offset = divmod(position, BLOCK)
+            base, position = position - offset, min(position - offset + BLOCK, last + 1)
+            end = position - base
+            bits = f"{self.blocks.get(number, 0):0{BLOCK}b}"[::-1]  # str.find looks at a bit in a nanosecond, and a shift copies the block
+            while offset >= 0:
+                if start < 0 and (offset := bits.find("0", offset, end)) >= 0:
+                    start = base + offset
+                if start >= 0 and (offset := bits.find("1", offset, end)) >= 0:
+                    yield start, base + offset - 1
+                    start = -1
+        if start >= 0:
+            yield start, last
+
     def unsettled_down(self, first: int, last: int) -> Iterator[tuple[int, int]]:
         """The same ranges, the highest first. Whoever takes one only has waited for all blocks that it goes through."""
         first = max(first, self.floor)

@@ -35,6 +35,13 @@ def test_whatever_is_settled_in_whatever_order_is_settled_and_nothing_else(marks
     assert all(progress.is_settled(position) == (position in plain) for position in edges)
 
 
+@given(RANGES, POSITIONS, POSITIONS)
+def test_very_many_unsettled_ranges_are_those_that_are_found_one_by_one(marks: list[tuple[int, int]], first: int, last: int) -> None:
+    progress, _ = settled(marks)
+    assert list(progress.scattered(first, last)) == list(progress.unsettled(first, last))
+    assert list(progress.scattered(0, END + BLOCK)) == list(progress.unsettled(0, END + BLOCK))
+
+
 @given(RANGES, RANGES)
 def test_a_checkpoint_and_the_blocks_changed_after_it_amount_to_the_same(before: list[tuple[int, int]], after: list[tuple[int, int]]) -> None:
     progress, plain = settled(before)
