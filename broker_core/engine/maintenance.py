@@ -4,8 +4,9 @@ done after that flush's commit: a row goes only when its settlement is durable."
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from itertools import islice
+from collections.abc import Iterable, Iterator
+from heapq import merge
+from itertools import chain, islice
 from typing import Any
 
 from .commands import Control
@@ -13,6 +14,7 @@ from .compaction import Compaction, budget, is_at_work, next_segment, percent_of
 from .duplicates import trims
 from .message import VOLATILE
 from .pins import pinned_within
+from .progress import BLOCK
 from .scheduling import discards
 from .segments import LaneKey, Segment
 from .shard import Shard
@@ -25,6 +27,10 @@ SHARED = 20
 """Subscriptions that may need the same few rows of a segment, before it is too much work to find out: 1 us a range."""
 SWEEP_RANGES = 500
 """Settled ranges deleted from the retained table in one step: one statement of some milliseconds."""
+SWEEP_EFFORT = 10_000
+"""Ranges, and blocks of somebody's progress, that are looked at in one step to find those that lie between unsettled ones: 1 us each."""
+SWEEP_EVERY = 10_000
+"""Milliseconds from one round through the retained table's lanes to the next: mostly they find what the one before has found."""
 COUNT_EFFORT = 200_000
 """Lanes and ranges that a count of what could be compacted looks at, by hand and once: at 1 us each everybody else waits so long."""
 Survivors = tuple[int, int, int, int]
@@ -90,21 +96,21 @@ def _needs(subscription: Subscription, key: LaneKey, segment: Segment) -> bool:
 
 
 def _unsettled(shard: Shard, key: LaneKey, first: int, last: int, at_most: int) -> list[tuple[int, int]]:
-    """Up to `at_most` ranges of the lane's interval in which some subscription has something unsettled, or a purge may be undone, or a browser is still
-    being sent a body."""
+    """Up to `at_most` ranges of the lane's interval that are needed."""
+    return list(islice(chain.from_iterable(_needed(shard, key, first, last)), at_most))
+
+
+def _needed(shard: Shard, key: LaneKey, first: int, last: int) -> Iterator[Iterable[tuple[int, int]]]:
+    """The ranges of the lane's interval in which some subscription has something unsettled, or a purge may be undone, or a browser is still being sent a
+    body: those of each in order."""
+    if shard.pinned:
+        yield [(position, position) for position in sorted(pinned_within(shard, key, first, last))]
+    yield from shard.records.runs(key, first, last)
     destination = shard.numbered.get(key[0])
-    found = [(position, position) for position in pinned_within(shard, key, first, last)] if shard.pinned else []
-    if shard.records.known:
-        found += islice(shard.records.within(key, first, last), at_most)
     for subscription in destination.subscriptions if destination is not None else ():
         cursor = subscription.cursors[key[1]]
-        if cursor is None or cursor.progress.floor > last:
-            continue
-        for low, high in cursor.progress.unsettled(first, last):
-            found.append((low, high))
-            if len(found) >= at_most:
-                return found
-    return found
+        if cursor is not None and cursor.progress.floor <= last:
+            yield cursor.progress.unsettled(first, last)
 
 
 def _compact(shard: Shard) -> CompactSegment | None:
@@ -198,7 +204,7 @@ def _merged(ranges: list[tuple[int, int]]) -> list[tuple[int, int]]:
 
 
 def _sweep(shard: Shard) -> SweepRetained:
-    """Rows of the retained table that are settled by now: all below the floor, once it moved."""
+    """Rows of the retained table that are settled by now: all below the floor, once it moved; in turn, those between unsettled ones."""
     sweep = SweepRetained([])
     for key, (low, high) in list(shard.segments.retained.items()):
         destination = shard.numbered.get(key[0])
@@ -213,5 +219,44 @@ def _sweep(shard: Shard) -> SweepRetained:
             else:
                 shard.segments.retained[key] = (floor, high)
         if len(sweep.settled) >= SWEEP_RANGES:
-            break
+            return sweep
+    _sweep_between(shard, sweep)
     return sweep
+
+
+def _sweep_between(shard: Shard, sweep: SweepRetained) -> None:
+    """Go on with the round through the lanes. What became settled since it was moved there is not noted anywhere: that would be work for each message."""
+    segments = shard.segments
+    if not segments.to_sweep and shard.now >= segments.sweep_at:
+        segments.to_sweep.extend((key, low) for key, (low, _) in segments.retained.items())
+        segments.sweep_at = shard.now + SWEEP_EVERY
+    effort = 0
+    while segments.to_sweep and len(sweep.settled) < SWEEP_RANGES and effort < SWEEP_EFFORT:
+        key, start = segments.to_sweep.popleft()
+        if key not in segments.retained:
+            continue
+        first, last = segments.retained[key]
+        settled, upto, looked = _between(shard, key, max(first, start), last, SWEEP_RANGES - len(sweep.settled))
+        sweep.settled += [(*key, *gap) for gap in settled]
+        effort += looked
+        if upto < last:
+            segments.to_sweep.appendleft((key, upto + 1))
+
+
+def _between(shard: Shard, key: LaneKey, first: int, last: int, at_most: int) -> tuple[list[tuple[int, int]], int, int]:
+    """Up to `at_most` ranges of the lane's interval that nobody needs, up to where it was looked at, and the effort."""
+    destination = shard.numbered.get(key[0])
+    asked = 1 + (len(destination.subscriptions) if destination is not None else 0)
+    last = min(last, first + BLOCK * max(SWEEP_EFFORT // asked, 1) - 1)
+    settled: list[tuple[int, int]] = []
+    effort, looked = asked * (1 + (last - first) // BLOCK), 0
+    for low, high in merge(*_needed(shard, key, first, last)):
+        if low > first:
+            settled.append((first, low - 1))
+        first = max(first, high + 1)
+        looked += 1
+        if len(settled) == at_most or looked == SWEEP_EFFORT:
+            return settled, first - 1, effort + looked
+    if first <= last:
+        settled.append((first, last))
+    return settled, last, effort + looked

@@ -7,6 +7,7 @@ from array import array
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterator
+from itertools import chain
 
 from .segments import LaneKey
 
@@ -132,8 +133,11 @@ class Records:
 
     def within(self, key: LaneKey, first: int, last: int) -> Iterator[tuple[int, int]]:
         """What they hold of the lane's interval, in no order, some of it perhaps several times."""
-        for kept in self._held.get(key, ()):
-            yield from kept.within(first, last)
+        return chain.from_iterable(self.runs(key, first, last))
+
+    def runs(self, key: LaneKey, first: int, last: int) -> Iterator[Iterator[tuple[int, int]]]:
+        """The same, what each holds by itself and in order."""
+        return (kept.within(first, last) for kept in self._held.get(key, ()))
 
     def lowest(self, key: LaneKey, position: int) -> int:
         """The lowest position that they hold of the lane, or this one if that is lower."""

@@ -6,6 +6,7 @@ a segment with a reader is not dropped. A compacted segment's survivors are in t
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
@@ -53,6 +54,10 @@ class Segments:
         """Compacted or without anything unsettled: read no more, dropped when their last reader is done."""
         self.retained: dict[LaneKey, Range] = {}
         """Lowest and highest position that may be in the retained table."""
+        self.to_sweep: deque[tuple[LaneKey, int]] = deque()
+        """Lanes of the retained table that are still to be looked through in this round, and from which position on."""
+        self.sweep_at = 0
+        """When the next round may begin."""
         self._reads: dict[int, list[int]] = {}
 
     def add(self, key: LaneKey, first: int, last: int) -> None:

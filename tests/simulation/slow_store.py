@@ -137,9 +137,17 @@ class SlowStore:
 
     async def sweep_retained(self, sweep: SweepRetained) -> None:
         await self._pass(self._is_slow())
+        self._count_between(sweep)
         await self._inner.sweep_retained(sweep)
         self.counts["retained sweeps"] += 1
         await self._pass()
+
+    def _count_between(self, sweep: SweepRetained) -> None:
+        kept = self._inner._tables.retained
+        for destination, lane, first, last in sweep.settled:
+            here = [position for d, index, position in kept if (d, index) == (destination, lane)]
+            between = min(here, default=first) < first
+            self.counts["retained rows swept behind unsettled ones"] += between and any(first <= position <= last for position in here)
 
     async def discard_scheduled(self, destination: int) -> None:
         await self._pass(self._is_slow())

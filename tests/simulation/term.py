@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from broker_core.config import BrokerConfig
-from broker_core.engine import Engine, Limits, recover
+from broker_core.engine import Engine, Limits, maintenance, recover
 from broker_core.engine.commands import Command, Control
 from broker_core.engine.effects import Effects
 from broker_core.engine.invariants import check
@@ -56,12 +56,14 @@ AMQP_LIMITS = AmqpLimits(
 
 @contextmanager
 def eager_reports() -> Iterator[None]:
-    """The time that a checkpoint takes here is an invention: no pauses are made up from it, so that there is one every few commits."""
-    before, reporter.SHARE = reporter.SHARE, 1
+    """The time that a checkpoint takes here is an invention: no pauses are made up from it, so that there is one every few commits. Nor does the sweep of
+    the retained table rest: a history is over before the second round."""
+    before = reporter.SHARE, maintenance.SWEEP_EVERY
+    reporter.SHARE, maintenance.SWEEP_EVERY = 1, 0
     try:
         yield
     finally:
-        reporter.SHARE = before
+        reporter.SHARE, maintenance.SWEEP_EVERY = before
 
 
 @contextmanager

@@ -51,6 +51,7 @@ MUST_HAPPEN = (
     "segments dropped",
     "segments compacted",
     "retained sweeps",
+    "retained rows swept behind unsettled ones",
     "spilled",
     "spilled and found by a sweep",
     "dead copies",

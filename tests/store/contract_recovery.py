@@ -241,6 +241,15 @@ class RecoveryContract:
         assert await positions(store, page(0, 99, segments=[RETAINED, 2])) == [29, 31]
         assert (await (await rig.open()).recover()).retained == {(1, 4): (29, 29)}
 
+    async def test_what_is_swept_between_survivors_goes_and_they_stay(self, rig: Rig) -> None:
+        store = await rig.open()
+        await store.recover()
+        await close_segment(store, 1, 1, 30, 1)
+        await store.compact_segment(CompactSegment(1, [(1, 4, 2, 9), (1, 4, 20, 29)]))
+        await store.sweep_retained(SweepRetained([(1, 4, 4, 5), (1, 4, 7, 21), (1, 4, 23, 28), (2, 4, 2, 29)]))
+        assert await positions(store, page(0, 99, segments=[RETAINED])) == [2, 3, 6, 22, 29]
+        assert (await (await rig.open()).recover()).retained == {(1, 4): (2, 29)}
+
     async def test_what_a_segment_takes_on_disk_goes_when_it_is_dropped(self, rig: Rig) -> None:
         store = await rig.open()
         await store.recover()

@@ -251,10 +251,12 @@ class Traffic:
         return "drop_segment", segment
 
     def sweep(self) -> tuple[str, SweepRetained]:
-        destination, lane, upto = self.random.choice(DESTINATIONS), self.random.choice(PRIORITIES), self.random.randint(0, 50)
-        gone = [p for p in self.rows if p.segment == RETAINED and p.key[:2] == (destination, lane) and p.key[2] <= upto]
-        self.rows = [place for place in self.rows if place not in gone]
-        return "sweep_retained", SweepRetained([(destination, lane, 1, upto)])
+        """Of a lane all up to some position, of another one two parts between others."""
+        places = self.random.sample([(destination, lane) for destination in DESTINATIONS for lane in PRIORITIES], 2)
+        first, second, third, fourth, upto = sorted(self.random.sample(range(1, 51), 5))
+        settled = [(*places[0], 1, upto), (*places[1], first, second), (*places[1], third, fourth)]
+        self.rows = [p for p in self.rows if p.segment != RETAINED or not any(p.key[:2] == s[:2] and s[2] <= p.key[2] <= s[3] for s in settled)]
+        return "sweep_retained", SweepRetained(settled)
 
     def discard(self) -> tuple[str, int]:
         return "discard_scheduled", self.random.choice((*DESTINATIONS, 99))

@@ -62,6 +62,11 @@ def survivors_left_behind(plant: Plant) -> None:
     plant.put(maintenance, "_compact", compact)
 
 
+def asked_of_one_alone(plant: Plant) -> None:
+    """Of the retained table goes what is settled for one of those who may need it."""
+    plant.put(maintenance, "merge", lambda *needed: iter(needed[0]) if needed else iter(()))
+
+
 def reader_forgotten(plant: Plant) -> None:
     """A segment is dropped while a read of it is on its way."""
 
@@ -99,6 +104,7 @@ BUGS = (
     floor_raised_too_far,
     live_segment_dropped,
     survivors_left_behind,
+    asked_of_one_alone,
     reader_forgotten,
     purged_messages_stay,
     bodies_of_the_volatile_kept,
