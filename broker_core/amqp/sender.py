@@ -171,10 +171,12 @@ class Sender:
         events += self._end(-1, closed=False)
 
     def end(self, error: Error) -> None:
-        """The engine has closed it."""
+        """The engine ends it."""
         self._is_lost = self.closing = True
         connection = self.session.connection
         connection.commands += self._unpin(self.session.forget(self))
+        if self._settles:  # the engine waits for this one: behind what has left, the rest comes back
+            connection.commands.append(EngineDetach(connection.peer, self.link, outcome=Outcome.UNUSED))
         self.session.pump()
         if self._consumer.made:
             connection.commands.append(EndTemporary(connection.peer, self._consumer.made))

@@ -8,7 +8,7 @@ from .commands import SetAccess
 from .outputs import Detached
 from .refusal import Refusal
 from .shard import Shard
-from .subscribing import close
+from .subscribing import expel
 
 
 def set_access(shard: Shard, command: SetAccess) -> None:
@@ -19,8 +19,7 @@ def set_access(shard: Shard, command: SetAccess) -> None:
     for link in list(shard.links.values()):
         address = link.subscription.destination.address
         if not is_allowed(shard, link.peer.number, CONSUME, address):
-            close(shard, link)
-            shard.batch.outputs.append(Detached(link.peer.number, link.number, Refusal.ACCESS_DENIED, f"{CONSUME} {address}"))
+            expel(shard, link, Refusal.ACCESS_DENIED, f"{CONSUME} {address}")
     for browser in list(shard.browsing.browsers.values()):
         if not browser.walk.lanes:
             continue

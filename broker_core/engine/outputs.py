@@ -58,7 +58,8 @@ class Drained:
 
 @dataclass(slots=True)
 class Detached:
-    """The engine closed the link on its own account: its destination was destroyed."""
+    """The link ends on the engine's own account, for `refusal`. If the peer settles what it is given as it leaves, the engine waits for the peer's Detach
+    behind that; otherwise it has closed the link."""
 
     peer: int
     link: int

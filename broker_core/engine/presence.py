@@ -18,7 +18,7 @@ from .outputs import Detached
 from .producers import PER_PEER
 from .refusal import Declined, Refusal
 from .settlement import settle
-from .subscribing import close
+from .subscribing import expel
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -231,13 +231,13 @@ def detach(shard: Shard, command: Control) -> Answer:
     it = shard.browsing.browsers.get(number) or _link(shard, command)
     if not it.peer.detaches:
         raise Declined(Refusal.NOT_SUPPORTED, f"the protocol of its client has no word for the end of one consumer: close connection {it.peer.number}")
-    unsettled = 0
+    unsettled, reason = 0, command.arguments["reason"]
     if isinstance(it, Browser):
         browsing.close(shard, it)
+        shard.batch.outputs.append(Detached(it.peer.number, number, Refusal.CONSUMER_CLOSED, reason))
     else:
         unsettled = len(it.unsettled)
-        close(shard, it)
-    shard.batch.outputs.append(Detached(it.peer.number, number, Refusal.CONSUMER_CLOSED, command.arguments["reason"]))
+        expel(shard, it, Refusal.CONSUMER_CLOSED, reason)
     return {"consumer": number, "connection": it.peer.number, "account": it.peer.account, "unsettled": unsettled}
 
 

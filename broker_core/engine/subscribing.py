@@ -142,6 +142,14 @@ def detach(shard: Shard, command: Detach) -> None:
         shard.batch.outputs.append(Confirmed(command.peer, command.token))
 
 
+def expel(shard: Shard, link: Link, refusal: Refusal, detail: str) -> None:
+    """It ends, and its peer is told why. Of what a peer settles as it leaves the peer alone knows what has left, and must not come twice: it answers with
+    Detach behind that."""
+    if link.presettled or not link.unacknowledged:
+        close(shard, link)
+    shard.batch.outputs.append(Detached(link.peer.number, link.number, refusal, detail))
+
+
 def close(shard: Shard, link: Link, outcome: Outcome = Outcome.RELEASED) -> None:
     """What it held comes back; with its last consumer a subscription that is not durable ends."""
     subscription = link.subscription

@@ -114,7 +114,7 @@ def test_open_is_answered_with_what_the_broker_offers(cut: Cut) -> None:
     client.hears()
     client.says(frame(0, Open("me", desired_capabilities=(SOLE_CONNECTION,))))
     assert client.events.pop() == Opening("me", sole=True)
-    assert client.machine.open(SESSION, client.bench.now) == [c.Open(PEER, "guest", "me", SESSION)]
+    assert client.machine.open(SESSION, client.bench.now) == [c.Open(PEER, "guest", "me", SESSION, detaches=True)]
     (opened,) = client.hears()
     assert opened.container_id == "surety-node1"
     assert opened.offered_capabilities == OFFERED

@@ -13,6 +13,7 @@ from broker_core.amqp.performatives import (
 from broker_core.amqp.sections import open_message
 from broker_core.amqp.types import Described, Symbol
 from broker_core.engine import commands as c
+from broker_core.engine.access import CONSUME, OPERATIONS, Rule
 from broker_core.engine.outcome import Outcome
 from broker_core.engine.settings import Settings
 from tests.amqp.conversation import SELECTOR, Client, Cut, Room, bodies, body_of, publishes, transfers
@@ -348,3 +349,25 @@ def test_what_is_settled_when_it_leaves_and_has_not_left_is_anothers_when_its_li
     assert opening is not None
     assert opening.header is not None
     assert opening.header.delivery_count == 0
+
+
+@pytest.mark.parametrize("by", ["an operator", "new rules"])
+def test_what_has_left_settled_comes_to_nobody_else_when_the_broker_ends_its_link(client: Client, by: str) -> None:
+    """Though the engine has not heard yet that it left."""
+    publishes(client, "a", "b", "c")
+    client.consumes(snd_settle_mode=1, credit=0)
+    client._do(client.machine.receive_data(frame(0, client.grants(0, 2, 0)), client.bench.now))
+    client.bench.flush()
+    if by == "an operator":
+        client.bench.control("detach", consumer=next(iter(client.bench.engine.shard.links)), reason="it hangs")
+    else:
+        client.bench.apply(c.SetAccess([Rule(">", CONSUME, False, "*")], {}))
+        client.bench.flush()
+    client.flush()
+    heard = client.hears()
+    assert bodies(heard) == [b"a", b"b"]
+    assert [type(each) for each in heard if not isinstance(each, tuple)] == [Detach]
+    assert not client.bench.engine.shard.links
+    client.bench.apply(c.SetAccess([Rule(">", operation, True, "*") for operation in OPERATIONS], {}))
+    client.detaches(0)
+    assert bodies(client.consumes()) == [b"c"]
