@@ -193,8 +193,8 @@ class Node:
 
         async def secured() -> TlsListener:
             tls = TlsListener(_tls(config, client_ca), config.login_seconds, peer, self.expect, self.expect_no_more, self.host.fail)
+            self.certificate_ends_at = _certificate_ends_at(config)
             await tls.listen(config.bind, tls_port, BACKLOG)
-            self._look_at_certificate()
             return tls
 
         self._openers[name], self._ports[name] = plain, port
@@ -228,6 +228,7 @@ class Node:
         self._certificates_at = found
         try:
             contexts = {name: _tls(self.config, client_ca) for name, client_ca in self._certificates.items()}
+            self.certificate_ends_at = _certificate_ends_at(self.config)
         except (OSError, ValueError) as error:  # ssl.SSLError is an OSError
             log.error("The certificate stays as it is: %s cannot be used: %s", self.config.tls_cert, error)
             return
@@ -235,11 +236,7 @@ class Node:
             server = self._servers.get(f"{name}+tls")
             if isinstance(server, TlsListener):  # one that is paused reads them when it opens
                 server.renew(context)
-        self._look_at_certificate()
         log.info("The certificate of %s is shown from now on", self.config.tls_cert)
-
-    def _look_at_certificate(self) -> None:
-        self.certificate_ends_at = ends_at(Path(self.config.tls_cert).read_text("ascii", "replace"))
 
     @property
     def listeners(self) -> dict[str, dict[str, Any]]:
@@ -284,6 +281,11 @@ def _changed_at(config: BrokerConfig) -> tuple[tuple[int, int], ...]:
         else:
             found.append((status.st_mtime_ns, status.st_ino))
     return tuple(found)
+
+
+def _certificate_ends_at(config: BrokerConfig) -> float | None:
+    """Raises OSError."""
+    return ends_at(Path(config.tls_cert).read_text("ascii", "replace"))
 
 
 def _tls(config: BrokerConfig, client_ca: str) -> ssl.SSLContext:

@@ -12,6 +12,8 @@ from broker_core.engine.refusal import Refusal
 
 PER_MINUTE = 60
 """Rows; what is more is one row that says how many."""
+PER_ACCOUNT = 10
+"""Of these: a client that tries one destination after the other leaves room for what others are refused."""
 MINUTE = 60.0
 LOGIN_CHARACTERS = 80
 ADDRESS_CHARACTERS = 255
@@ -51,11 +53,16 @@ class RefusedTries:
 
     def _note(self, row: RefusedTry, key: tuple[str, ...], now: float) -> None:
         self._turn(now)
-        if key in self._seen or max(len(self._seen), len(self._rows)) >= PER_MINUTE:
+        if key in self._seen or self._is_full(key[0]):
             self._more += 1
             return
         self._seen[key] = None
         self._rows.append(row)
+
+    def _is_full(self, account: str) -> bool:
+        if max(len(self._seen), len(self._rows)) >= PER_MINUTE:
+            return True
+        return sum(who == account for who, *_ in self._seen) >= PER_ACCOUNT
 
     def take(self, now: float) -> list[RefusedTry]:
         """Those that are to be written now."""

@@ -8,7 +8,7 @@ from typing import ClassVar, cast
 
 from broker_core.engine.commands import Command, Stop
 from broker_core.engine.message import VOLATILE
-from broker_core.engine.outputs import Delivered, Detached, Output, Refused
+from broker_core.engine.outputs import Confirmed, Delivered, Detached, Output, Refused
 from broker_core.engine.producers import Producers
 from broker_core.engine.refusal import Refusal
 
@@ -193,6 +193,8 @@ class SocketPeer(FlowControl[MachineT]):
         self._said(outputs)
         self._flush()
         for output in outputs:
+            if output.__class__ is Confirmed:  # most that are no deliveries
+                continue
             if output.__class__ is Delivered:
                 for message in output.messages:
                     # Framed: from now on the body of a stored message is only in the store. `engine.accounting.let_go`, written out: the hot path.

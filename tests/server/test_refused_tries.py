@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from broker_core.engine.refusal import Refusal
-from broker_core.server.refused_tries import LOGIN, MINUTE, PER_MINUTE, USE, RefusedTries, RefusedTry
+from broker_core.server.refused_tries import LOGIN, MINUTE, PER_ACCOUNT, PER_MINUTE, USE, RefusedTries, RefusedTry
 
 
 def logins() -> RefusedTries:
@@ -70,3 +70,13 @@ def test_what_a_rule_refuses_is_told_once_a_minute_for_each_account_operation_an
     assert rows[0].sentence.endswith(Refusal.ACCESS_DENIED.value)
     [rest] = refused.take(100.0 + MINUTE)
     assert (rest.who, rest.what, rest.sentence.split()[:2]) == ("clients", "client access", ["8", "more"])
+
+
+def test_one_account_that_tries_everything_keeps_nobody_elses_refusals_out() -> None:
+    refused = RefusedTries("clients", USE)
+    for number in range(PER_MINUTE):
+        refused.use("scout", "10.0.0.1", f"produce queue/{number}", 100.0)
+    refused.use("shop", "10.0.0.2", "produce queue/a", 101.0)
+    assert [each.who for each in refused.take(102.0)] == ["client scout"] * PER_ACCOUNT + ["client shop"]
+    [rest] = refused.take(100.0 + MINUTE)
+    assert rest.sentence.startswith(f"{PER_MINUTE - PER_ACCOUNT} more")

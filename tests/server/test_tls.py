@@ -15,6 +15,8 @@ import uvloop
 
 from broker_core.amqp.frames import SASL_HEADER, sasl_frame
 from broker_core.amqp.performatives import SaslCode, SaslInit, SaslOutcome
+from broker_core.config import BrokerConfig
+from broker_core.server import listening
 from broker_core.server.amqp_peer import AmqpPeer
 from broker_core.server.certificate import ends_at
 from broker_core.server.stomp_peer import StompPeer
@@ -269,6 +271,29 @@ def test_a_client_without_a_certificate_needs_a_password_and_one_of_another_auth
             assert await reader.read() == b""
         writer.close()
         await broker.node.close("the broker is shutting down")
+        await broker.end()
+
+    tell(story())
+
+
+def test_a_certificate_that_goes_while_it_is_looked_at_changes_nothing(tell: Story, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def story() -> None:
+        files = made_certificate(tmp_path, "first")
+        broker = await serving((str(files[0]), str(files[1])))
+        ends, loaded = broker.node.certificate_ends_at, listening._tls
+        made_certificate(tmp_path, "second", days=2)
+
+        def then_it_goes(config: BrokerConfig, client_ca: str) -> ssl.SSLContext:
+            context = loaded(config, client_ca)
+            files[0].unlink(missing_ok=True)
+            return context
+
+        with monkeypatch.context() as renewal:
+            renewal.setattr(listening, "_tls", then_it_goes)
+            broker.node.follow_certificates()
+        assert broker.node.certificate_ends_at == ends is not None
+        broker.node.follow_certificates()
+        await broker.node.close("over")
         await broker.end()
 
     tell(story())
