@@ -67,7 +67,9 @@ class LoginAttempt(models.Model):
     name = models.CharField(max_length=150)
     address = models.CharField(max_length=45, help_text="The peer's IP address; IPv6 takes up to 45 characters.")
     at = models.DateTimeField()
-    told = models.BooleanField(default=False, help_text="The audit says that its place is throttled, and need not say so again while this one counts.")
+    told = models.BooleanField(
+        default=False, db_default=False, help_text="The audit says that its place is throttled, and need not say so again while this one counts."
+    )
 
     class Meta:
         indexes = [

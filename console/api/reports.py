@@ -83,7 +83,7 @@ class PipelinePoint(shapes.Shape):
         allow_null=True,
         help_text="Of stored messages that came, of a topic once a durable subscription. Null: unknown, as no audit told it yet; or of a subscription.",
     )
-    octets_out = shapes.Integer(allow_null=True, help_text="The same that left.")
+    octets_out = shapes.Integer(allow_null=True, help_text="The same that left. Of topics an estimate that is corrected later: it may be below 0.")
     flow_control_ms = shapes.Integer(allow_null=True, help_text="How long its producers waited for room. Null: as octets_in.")
 
     @extend_schema_field(serializers.DictField())

@@ -11,6 +11,6 @@ class Migration(migrations.Migration):
         migrations.AddField(
             model_name='loginattempt',
             name='told',
-            field=models.BooleanField(default=False, help_text='The audit says that its place is throttled, and need not say so again while this one counts.'),
+            field=models.BooleanField(db_default=False, default=False, help_text='The audit says that its place is throttled, and need not say so again while this one counts.'),
         ),
     ]
