@@ -131,3 +131,9 @@ def test_a_forged_form_is_refused(path, database):
 
 def test_a_logout_is_no_link(operator):
     assert operator.get("/logout").status_code == 405
+
+
+def test_a_web_process_of_an_earlier_version_notes_failures_while_a_new_one_has_migrated(database):
+    """It does not know of `told`."""
+    facts.execute(database, "INSERT INTO console_loginattempt (name, address, at) VALUES ('olga', '10.0.0.1', now())")
+    assert [attempt.told for attempt in LoginAttempt.objects.all()] == [False]
