@@ -189,7 +189,7 @@ PLANTED = (
         {"level": Reliability.ASSURED, "how": "fails", "use_dead": True, "wish": "false", "kept": 0},
     ),
     Planted(
-        "Performance", payload_goes_first, f"{CLIENT}consuming.py::test_control_messages_have_their_turn_after_a_hundred_payload_messages", {"cut": whole}
+        "Performance", payload_goes_first, f"{CLIENT}holding.py::test_control_messages_have_their_turn_after_a_hundred_payload_messages", {"cut": whole}
     ),
     Planted(
         "Durable and persistent", subscriptions.volatile_begins_in_the_past,

@@ -11,7 +11,7 @@ from .plant import Plant
 
 def rule_closes_nobody(plant: Plant) -> None:
     """It holds for those who come; who consumes already goes on."""
-    plant.put(guarding, "close", lambda _shard, _link: None)
+    plant.put(guarding, "expel", lambda _shard, _link, _refusal, _detail: None)
 
 
 def producers_are_not_asked(plant: Plant) -> None:
