@@ -78,25 +78,16 @@ def _nothing(arguments: Mapping[str, Any]) -> str:
     return "this takes no arguments" if arguments else ""
 
 
-def _branch(arguments: Mapping[str, Any]) -> str:
-    branch = arguments.get("branch")
-    if set(arguments) == {"branch"} and type(branch) is int and 0 < branch <= DEPTH_MAX:
+def _number(arguments: Mapping[str, Any], what: str, of: str) -> str:
+    number = arguments.get(what)
+    if set(arguments) == {what} and type(number) is int and 0 < number <= DEPTH_MAX:
         return ""
-    return "name the branch: its number in surety.prepared, a whole number"
+    return f"name the {of}, a whole number"
 
 
-def _operation(arguments: Mapping[str, Any]) -> str:
-    number = arguments.get("operation")
-    if set(arguments) == {"operation"} and type(number) is int and 0 < number <= DEPTH_MAX:
-        return ""
-    return "name the operation: its number, a whole number"
-
-
-def _undo(arguments: Mapping[str, Any]) -> str:
-    number = arguments.get("undo")
-    if set(arguments) == {"undo"} and type(number) is int and 0 < number <= DEPTH_MAX:
-        return ""
-    return "name the purge: its number, a whole number"
+_branch = partial(_number, what="branch", of="branch: its number in surety.prepared")
+_operation = partial(_number, what="operation", of="operation: its number")
+_undo = partial(_number, what="undo", of="purge: its number")
 
 
 def _founding(arguments: Mapping[str, Any]) -> str:
