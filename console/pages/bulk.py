@@ -24,7 +24,7 @@ from console.services import operations as service
 
 from .actor import actor_of
 from .destination_tabs import tabs
-from .finding import destination_of
+from .finding import destination_of, to_messages
 from .message_search import Search, WrongKey, key_of, search_of, standing
 from .operations import row_of
 from .telling import tell
@@ -152,10 +152,11 @@ def _agreed(request: HttpRequest, it: Destination, verb: str, arguments: dict[st
 
 def _begun(request: HttpRequest, it: Destination, arguments: dict[str, Any]) -> HttpResponse:
     """Raises NotAgreed."""
-    outcome = service.begin(actor_of(request), it.address, arguments)
+    actor = actor_of(request)
+    outcome = service.begin(actor, it.address, arguments)
     if outcome.answer is None:
         tell(request, it.address, arguments["verb"], outcome)
-        return redirect("messages_of", it.number)
+        return to_messages(actor, it)
     if not outcome.done:
         raise NotAgreed(outcome.refused)
     service.awaited(outcome.request, 0.5)

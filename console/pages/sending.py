@@ -14,16 +14,16 @@ from broker_core.viewing import LEVEL_NAMES
 from broker_core.viewing.rendering import SHOWN_OCTETS, UNKNOWN, ShownBody
 from console.api.message_lines import read_file
 from console.instants import instant
-from console.permissions import BROWSE_BODIES, BROWSE_HEADERS, DELETE, SEND, may
+from console.permissions import BROWSE_BODIES, DELETE, SEND, may
 from console.selectors.destinations import Destination
 from console.services import browsing, operations
 from console.services import sending as service
-from console.services.audit import Actor, require
+from console.services.audit import require
 from console.services.repeating import COPIES_MAX, Repetition
 
 from .actor import actor_of
 from .destination_tabs import tabs
-from .finding import destination_of
+from .finding import destination_of, to_messages
 from .message_search import WrongKey, key_of, milliseconds_of, search_of
 from .messages import ORIGIN
 from .properties_text import InvalidProperties, read_properties, typed, written_properties
@@ -111,12 +111,7 @@ def _sent(request: HttpRequest, it: Destination, source: service.Source | None, 
         if outcome.done:
             return redirect("operation", outcome.request)
         messages.warning(request, f"The original is still there: {outcome.refused or 'no node has answered.'}")
-    return _after(actor, it)
-
-
-def _after(actor: Actor, it: Destination) -> HttpResponse:
-    """To its messages, if he may look at them: being refused there, he would send again what was sent."""
-    return redirect("messages_of" if may(actor, BROWSE_HEADERS, it.address) else "destination", it.number)
+    return to_messages(actor, it)
 
 
 def _told(address: str, sent: list[service.Sent]) -> str:
@@ -200,6 +195,6 @@ def bring_in(request: HttpRequest, number: str) -> HttpResponse:
             problem = str(error)
         else:
             messages.success(request, f"{sent:,} sent to {it.address}.")
-            return _after(actor, it)
+            return to_messages(actor, it)
     context = {"it": it, "problem": problem, "errors": errors, "tabs": tabs(it, "messages")}
     return render(request, "console/import.html", context, status=400 if problem else 200)
