@@ -26,12 +26,13 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from django.db import DatabaseError, ProgrammingError, connection
+from django.db import ProgrammingError, connection
 from django.db.backends.utils import CursorWrapper
 
 from broker_core import disk
 
 from .child import die_with_us
+from .database import own_session
 from .postgres import client_programs
 from .refusal import CannotStart
 
@@ -200,19 +201,6 @@ def _octets(path: Path) -> int:
 
 
 # -- sessions and programs ----------------------------------------------------------------------------------------------------------------
-@contextmanager
-def own_session() -> Iterator[Any]:
-    """A connection that is in no pool: it may end in the middle of a transaction. Raises CannotStart for what the database refuses."""
-    session = connection.copy()
-    session.settings_dict["OPTIONS"].pop("pool", None)
-    try:
-        yield session
-    except DatabaseError as error:
-        raise CannotStart(f"The database refuses: {str(error).strip()}") from error
-    finally:
-        session.close()
-
-
 class Program:
     """One of PostgreSQL's programs, at work."""
 

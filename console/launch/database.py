@@ -1,10 +1,19 @@
-"""Whether there is a database to work with, asked before anything is started: whoever typed the command gets a sentence, not a trace."""
+"""Whether there is a database to work with, and whether it is as this version needs it; asked before anything is started: whoever typed the command gets a
+sentence, not a trace."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from django.apps import apps
 from django.db import Error, connection
 
 from broker_core.config import BrokerConfig
+from broker_core.store.migrate import migrations
+from broker_core.transport import NODE_QUEUE, TASKS_QUEUE
 
 from .postgres import SOCKET_NAME
 from .refusal import CannotStart
@@ -20,8 +29,7 @@ def check_database(config: BrokerConfig) -> None:
     CannotStart."""
     if config.embedded and not (config.sockets / SOCKET_NAME).exists():
         raise CannotStart(f"No database runs on {config.home}: `make run` starts one, or set DATABASE_URL.")
-    probe = connection.copy()
-    probe.settings_dict["OPTIONS"].pop("pool", None)  # a pool would try again, and say only that it gave up
+    probe = _unpooled()  # a pool would try again, and say only that it gave up
     where = f"The database of {config.home}" if config.embedded else "The database that DATABASE_URL names"
     try:
         probe.ensure_connection()
@@ -31,6 +39,43 @@ def check_database(config: BrokerConfig) -> None:
     probe.close()
     if version < POSTGRES_LEAST:
         raise CannotStart(f"{where} is on a server of PostgreSQL {version}: upgrade it to {POSTGRES_LEAST} or later, or name another one, and try again.")
+
+
+def is_up_to_date() -> bool:
+    """The tables are those of this version, and the queues of Celery's transport are there: there is nothing to migrate. At most starts it is so, and to be
+    told that by the programs that would do it takes two seconds of processor time. False also if the database does not say: they tell why."""
+    found = """SELECT app || '.' || name FROM django_migrations UNION ALL SELECT 'surety.' || name FROM surety.migration
+               UNION ALL SELECT 'queue.' || name FROM kombu_queue"""
+    try:
+        with own_session() as session, session.cursor() as cursor:
+            cursor.execute(found)
+            return _needed() <= {name for (name,) in cursor.fetchall()}
+    except CannotStart:
+        return False
+
+
+def _needed() -> set[str]:
+    files = {(app.label, file.stem) for app in apps.get_app_configs() for file in Path(app.path, "migrations").glob("[!_]*.py")}
+    files |= {("surety", name) for name, _ in migrations()} | {("queue", name) for name in (NODE_QUEUE, TASKS_QUEUE)}
+    return {".".join(each) for each in files}
+
+
+@contextmanager
+def own_session() -> Iterator[Any]:
+    """A connection that is in no pool: it may end in the middle of a transaction. Raises CannotStart for what the database refuses."""
+    session = _unpooled()
+    try:
+        yield session
+    except Error as error:
+        raise CannotStart(f"The database refuses: {str(error).strip()}") from error
+    finally:
+        session.close()
+
+
+def _unpooled() -> Any:
+    session = connection.copy()
+    session.settings_dict["OPTIONS"].pop("pool", None)
+    return session
 
 
 def _reason(error: Error) -> str:

@@ -17,7 +17,8 @@ from typing import Any, BinaryIO
 
 from django.db.backends.utils import CursorWrapper
 
-from .backup import BROKER, CONSOLE, FORMAT, MANIFEST, Program, Run, Say, console_tables, own_session, programs
+from .backup import BROKER, CONSOLE, FORMAT, MANIFEST, Program, Run, Say, console_tables, programs
+from .database import own_session
 from .refusal import CannotStart
 
 LEASE_CLASS = 1398100549

@@ -17,11 +17,14 @@ import sys
 import time
 from pathlib import Path
 
+from django.core.management import call_command
+from django.db import Error, connection
+
 from broker_core.config import BrokerConfig
 from broker_core.transport import NODE_QUEUE, TASKS_QUEUE
 
 from .child import WIDTH, Child, Role, die_with_us
-from .database import check_database
+from .database import check_database, is_up_to_date
 from .home import check_ports, take_home, wait_for_leftovers
 from .postgres import ENVIRONMENT, EmbeddedPostgres
 from .readiness import is_ready
@@ -108,7 +111,10 @@ class Supervisor:
             await asyncio.sleep(0.05)
 
     async def _prepare_database(self) -> None:
-        """Migrations, and the tables of Celery's transport; side by side, for they have nothing in common."""
+        """Migrations, and the tables of Celery's transport; side by side, for they have nothing in common. Mostly there is nothing of that to be done."""
+        if await asyncio.to_thread(is_up_to_date):
+            await asyncio.to_thread(_bootstrap)
+            return
         migrate = self._run_once("migrate", [*PYTHON, MANAGE, "migrate", "--no-input", "--verbosity", "0"])
         queues = self._run_once("queues", [*PYTHON, "-m", "broker_core.transport"])
         codes = await asyncio.gather(migrate, queues)
@@ -153,6 +159,17 @@ class Supervisor:
         if self._children:
             say(f"stopped in {time.monotonic() - began:.1f} s")
         return not any(child.killed for child in self._children.values())
+
+
+def _bootstrap() -> None:
+    """In this process, which has all that it takes; `migrate` ends with the same. Raises CannotStart."""
+    try:
+        call_command("bootstrap")
+    except Error as error:
+        raise CannotStart(f"The database could not be prepared: {str(error).strip()}") from error
+    finally:
+        connection.close()
+        connection.close_pool()
 
 
 def run(config: BrokerConfig) -> int:

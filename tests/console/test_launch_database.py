@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -13,8 +14,9 @@ from django.db import connection
 
 from broker_core.config import BrokerConfig
 from console.launch import database
-from console.launch.database import check_database
+from console.launch.database import check_database, is_up_to_date
 from console.launch.refusal import CannotStart
+from tests.console import facts
 from tests.support.postgres import Server
 from tests.support.service import free_ports
 from tests.tidy.rules import REPOSITORY
@@ -71,6 +73,38 @@ def test_a_server_that_is_too_old_is_told_with_the_version_that_is_needed(migrat
     monkeypatch.setattr(database, "POSTGRES_LEAST", 99)
     with pytest.raises(CannotStart, match=r"is on a server of PostgreSQL \d\d: upgrade it to 99 or later"):
         check_database(settings.BROKER)
+
+
+@pytest.fixture(scope="module")
+def complete(migrated: str) -> Iterator[str]:
+    """With the queues of Celery's transport, too."""
+    environment = {"PATH": os.environ["PATH"], "DATABASE_URL": settings.BROKER.database_url}
+    subprocess.run([sys.executable, "-m", "broker_core.transport"], cwd=REPOSITORY, env=environment, timeout=60, check=True)
+    yield migrated
+    facts.execute(migrated, "DROP TABLE kombu_message, kombu_queue")
+
+
+def test_a_database_is_up_to_date_when_all_is_applied_and_the_queues_are_there(complete: str) -> None:
+    assert is_up_to_date()
+
+
+@pytest.mark.parametrize(
+    ("table", "name"),
+    [("django_migrations", "0009_loginattempt_told"), ("django_migrations", "0001_initial"), ("surety.migration", "0002_%"), ("kombu_queue", "surety-tasks")],
+)
+def test_without_one_of_them_it_is_not(complete: str, table: str, name: str) -> None:
+    facts.execute(complete, f"UPDATE {table} SET name = '?' || name WHERE name LIKE '{name}'")
+    try:
+        assert not is_up_to_date()
+    finally:
+        facts.execute(complete, f"UPDATE {table} SET name = substr(name, 2) WHERE name LIKE '?%'")
+    assert is_up_to_date()
+
+
+@pytest.mark.parametrize("name", ["postgres", "nowhere"], ids=["has no tables", "does not answer"])
+def test_a_database_that_does_not_say_is_not(complete: str, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    monkeypatch.setitem(connection.settings_dict, "NAME", name)
+    assert not is_up_to_date()
 
 
 def test_without_the_embedded_server_a_command_says_who_starts_it(tmp_path: Path) -> None:

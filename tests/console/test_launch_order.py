@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from django.db import OperationalError
 
 from broker_core.config import BrokerConfig
 from console.launch import supervisor
@@ -92,11 +93,35 @@ async def test_a_database_that_cannot_be_prepared_stops_the_start(
     config: BrokerConfig, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.undo()
+    monkeypatch.setattr(supervisor, "is_up_to_date", lambda: False)
     monkeypatch.setattr(supervisor, "MANAGE", str(config.home / "nothing.py"))
     with take_home(config.home), pytest.raises(CannotStart, match="could not be prepared"):
         await Supervisor(config).run()
     assert "nothing.py" in capfd.readouterr().err
     assert list((config.home / "run").glob("*.pid")) == []
+
+
+async def test_a_database_that_is_up_to_date_is_not_prepared_again(config: BrokerConfig, monkeypatch: pytest.MonkeyPatch) -> None:
+    """But what each start looks after is."""
+    monkeypatch.undo()
+    called: list[str] = []
+    monkeypatch.setattr(supervisor, "is_up_to_date", lambda: True)
+    monkeypatch.setattr(supervisor, "MANAGE", str(config.home / "nothing.py"))
+    monkeypatch.setattr(supervisor, "call_command", called.append)
+    await Supervisor(config)._prepare_database()
+    assert called == ["bootstrap"]
+
+
+async def test_what_each_start_looks_after_is_refused_in_a_sentence(config: BrokerConfig, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.undo()
+
+    def fails(_command: str) -> None:
+        raise OperationalError("the server ends")
+
+    monkeypatch.setattr(supervisor, "is_up_to_date", lambda: True)
+    monkeypatch.setattr(supervisor, "call_command", fails)
+    with pytest.raises(CannotStart, match="could not be prepared: the server ends"):
+        await Supervisor(config)._prepare_database()
 
 
 def test_the_last_deadline_leaves_time_to_say_goodbye() -> None:

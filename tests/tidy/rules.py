@@ -93,8 +93,9 @@ INWARD = {
     "console": {"administered", "config", "control", "disk", "foreign", "logs", "pipeline", "transport", "viewing"},
 }
 """Which rooms of broker_core each room may import. Nothing imports console but itself."""
-EXCEPTIONS = {(f"console/management/commands/{command}.py", "store") for command in ("migrate", "restore")}
-"""`manage.py migrate` brings the broker's tables up to date, `restore` asks which of its steps are known; nothing else of the console touches the store."""
+EXCEPTIONS = {(f"console/{file}.py", "store") for file in ("management/commands/migrate", "management/commands/restore", "launch/database")}
+"""`manage.py migrate` brings the broker's tables up to date, a start asks whether it must, `restore` which of its steps are known; nothing else of the console
+touches the store."""
 PURE = ("engine", "stomp", "amqp", "conversion", "foreign")
 PURE_PLACES = (
     *(f"broker_core/{room}/" for room in PURE),

@@ -1,5 +1,6 @@
--- Surety's schema; it stays as it is: what changes is a file of its own, as homes that have this one never run it again. Instants of the engine are int8 milliseconds since the epoch (its clock is this database's, R12); those only
--- people read are timestamptz. Every key starts with the shard (R18); free-standing tables carry shard and number in their names:
+-- Surety's schema; it stays as it is: what changes is a file of its own, as homes that have this one never run it again.
+-- Instants of the engine are int8 milliseconds since the epoch (its clock is this database's, R12); those only people read are timestamptz.
+-- Every key starts with the shard (R18); free-standing tables carry shard and number in their names:
 --   surety.message_<shard>_<segment>, its UNLOGGED twin surety.spill_<shard>_<segment>, surety.ledger_<shard>_<segment>   (R1, R4)
 
 CREATE SCHEMA IF NOT EXISTS surety;
