@@ -291,6 +291,7 @@ def test_a_certificate_that_goes_while_it_is_looked_at_changes_nothing(tell: Sto
         with monkeypatch.context() as renewal:
             renewal.setattr(listening, "_tls", then_it_goes)
             broker.node.follow_certificates()
+        assert not files[0].exists(), "it was looked at, and went"
         assert broker.node.certificate_ends_at == ends is not None
         broker.node.follow_certificates()
         await broker.node.close("over")
