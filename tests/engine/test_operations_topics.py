@@ -13,6 +13,7 @@ from broker_core.engine.properties import read_annotations
 from broker_core.engine.selector import compile_selector
 from broker_core.engine.subscription import Filter
 from broker_core.engine.writes import OperationRow
+from tests.engine.operation_rig import operate
 from tests.engine.rig import ASSURED, BEST_EFFORT, DEAD, EXPRESS, QUEUE, Bench
 from tests.engine.test_fan_out import message, settle_down
 from tests.engine.topic_rig import TOPIC, bench, durable, plain, publish, restart
@@ -22,8 +23,7 @@ RED = Filter(compile_selector("colour = 'red'"))
 
 
 def retry(b: Bench, **arguments: object) -> OperationRow:
-    answer = b.control("operate", DEAD, verb="retry", **arguments)
-    return b.database.tables.operations[answer["operation"]]
+    return operate(b, "retry", DEAD, **arguments)
 
 
 def one_takes_and_one_rejects(b: Bench, *bodies: str, level=ASSURED, **how) -> None:
