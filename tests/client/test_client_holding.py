@@ -6,7 +6,7 @@ import pytest
 
 from broker_core.client import AcknowledgeMode, ResourceAllocationException, TextMessage
 from broker_core.client.machine import Phase
-from tests.client.broker import INSTANT, Broker, Cut
+from tests.client.broker import INSTANT, Broker
 
 CLIENT, NO_ACKNOWLEDGE = AcknowledgeMode.CLIENT, AcknowledgeMode.NO_ACKNOWLEDGE
 
@@ -22,28 +22,24 @@ def test_a_receive_that_could_only_wait_for_ever_says_why() -> None:
     assert consumer.receive(broker.now, INSTANT) is None
 
 
-def test_control_messages_have_their_turn_after_a_hundred_payload_messages(cut: Cut) -> None:
-    broker = Broker()
-    session = broker.session(NO_ACKNOWLEDGE)
-    consumer = broker.consumer(session)
-    broker.client.receive_data(b"".join([broker.message(consumer) for _ in range(250)]), broker.now)
-    taken = []
-    while broker.client.has_more:
-        taken.append(len(consumer.buffer))
-        broker.client.proceed(broker.now)
-    assert [*taken, len(consumer.buffer)] == [100, 200, 250]
-
-
-@pytest.mark.parametrize(("count", "portions"), [(0, [250]), (200, [200, 250])])
-def test_the_metered_count_is_the_factorys_and_0_turns_it_off(count: int, portions: list[int]) -> None:
-    broker = Broker(connection_flow_count=count)
+def portions(broker: Broker) -> list[int]:
+    """How many of 250 messages that come at once the consumer has whenever control messages have their turn, and at the end."""
     consumer = broker.consumer(broker.session(NO_ACKNOWLEDGE))
     broker.client.receive_data(b"".join([broker.message(consumer) for _ in range(250)]), broker.now)
     taken = [len(consumer.buffer)]
     while broker.client.has_more:
         broker.client.proceed(broker.now)
         taken.append(len(consumer.buffer))
-    assert taken == portions
+    return taken
+
+
+def test_control_messages_have_their_turn_after_a_hundred_payload_messages() -> None:
+    assert portions(Broker()) == [100, 200, 250]
+
+
+@pytest.mark.parametrize(("count", "expected"), [(0, [250]), (200, [200, 250])])
+def test_the_metered_count_is_the_factorys_and_0_turns_it_off(count: int, expected: list[int]) -> None:
+    assert portions(Broker(connection_flow_count=count)) == expected
 
 
 def test_beyond_the_connections_flow_limit_nothing_is_read_until_half_of_it_is_received() -> None:

@@ -188,9 +188,7 @@ PLANTED = (
         f"{ENGINE}dead_wishes.py::test_a_messages_own_wish_counts_more_than_its_destinations_setting",
         {"level": Reliability.ASSURED, "how": "fails", "use_dead": True, "wish": "false", "kept": 0},
     ),
-    Planted(
-        "Performance", payload_goes_first, f"{CLIENT}holding.py::test_control_messages_have_their_turn_after_a_hundred_payload_messages", {"cut": whole}
-    ),
+    Planted("Performance", payload_goes_first, f"{CLIENT}holding.py::test_control_messages_have_their_turn_after_a_hundred_payload_messages"),
     Planted(
         "Durable and persistent", subscriptions.volatile_begins_in_the_past,
         f"{ENGINE}topics.py::test_a_subscriber_that_comes_later_gets_nothing_of_before",
