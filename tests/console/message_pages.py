@@ -8,6 +8,8 @@ from broker_core.engine import commands as c
 from broker_core.engine.outcome import Outcome
 
 DEAD = "queue/mq.sys.dmq"
+FORM = {"destination": "queue/orders", "body": "hello", "content_type": "", "properties": "", "reliability": "assured", "priority": "4"}
+"""Of sending a message, filled in."""
 
 
 def text_of(response, status=200):
@@ -33,10 +35,21 @@ def keys(response):
 
 
 def awaited(node, number, address="queue/orders"):
+    """Until it holds so many messages."""
+    _await(node, address, "depth", number)
+
+
+def awaited_scheduled(node, number):
+    """Until so many messages for queue/orders wait to be due."""
+    _await(node, "queue/orders", "scheduled", number)
+
+
+def _await(node, address, figure, number):
     patience = time.monotonic() + 20
     while time.monotonic() < patience:
         time.sleep(0.005)  # what SQL has sent is read by another thread, a poll apart
         node.does()
-        if address in node.engine.shard.destinations and node.depth(address) == number:
+        destination = node.engine.shard.destinations.get(address)
+        if destination is not None and getattr(destination, figure) == number:
             return
-    raise AssertionError(f"{address} has not got {number}")
+    raise AssertionError(f"{figure} of {address} has not come to {number}")

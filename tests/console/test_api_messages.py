@@ -16,10 +16,10 @@ from broker_core.engine.outcome import Outcome
 from broker_core.viewing import page
 from tests.console import facts
 from tests.console.api import bearer, call, granted, person, problem, token
+from tests.console.message_pages import DEAD, awaited
 from tests.console.store_node import EXPRESS, StoreNode
 
 pytestmark = pytest.mark.usefixtures("unhurried")
-DEAD = "queue/mq.sys.dmq"
 
 
 def listed(client, number, query="", **headers):
@@ -246,15 +246,6 @@ def test_a_large_body_is_cut_and_downloaded_in_chunks(node, operator):
 
 
 # -- sending ------------------------------------------------------------------------------------------------------------------------------
-def arrived(node, count, address="queue/orders"):
-    from time import monotonic, sleep
-
-    ends = monotonic() + 10
-    while node.depth(address) < count:
-        assert monotonic() < ends
-        sleep(0.01)
-
-
 def test_what_cannot_be_sent_is_said_and_nothing_is_sent(node, operator):
     node.send(b"a")
     number = node.number()
@@ -283,7 +274,7 @@ def test_a_message_is_sent_once_with_all_that_it_says(node, operator):
     for _ in range(2):
         sent = call(operator, "POST", f"destinations/{number}/messages", body, Idempotency_Key="once")
         assert sent.status_code == 201
-    arrived(node, 2)
+    awaited(node, 2)
     shown = call(operator, "GET", f"destinations/{number}/messages/7-0").document
     assert shown["message_id"] == sent.document["message_id"]
     assert shown["body"]["value"] == {"order": 7}
@@ -301,7 +292,7 @@ def test_a_message_is_edited_and_sent_again(node, operator):
     reference = {"destination": number, "message": "6-0"}
     sent = call(operator, "POST", f"destinations/{number}/messages", {"from_message": reference, "text": "right", "properties": {"size": None, "new": 1}})
     assert sent.status_code == 201
-    arrived(node, 2)
+    awaited(node, 2)
     shown = call(operator, "GET", f"destinations/{number}/messages/6-1").document
     assert (shown["body"]["text"], shown["properties"]) == ("right", {"colour": "red", "new": "1"})
     problem(call(operator, "POST", f"destinations/{number}/messages", {"from_message": {"destination": number, "message": "6-9"}}), 404, "not-found")
@@ -324,7 +315,7 @@ def test_what_was_exported_is_imported_as_it_was(node, operator):
     assert [line.get("text", line.get("base64")) for line in lines] == [base64.b64encode(bytes([0, 255])).decode(), "one", "two"]
     response = operator.post(f"/api/v1/destinations/{copies}/messages/import", raw, "application/x-ndjson")
     assert response.json() == {"sent": 3}
-    arrived(node, 4, "queue/copies")
+    awaited(node, 4, "queue/copies")
     again = lines_of(call(operator, "GET", f"destinations/{copies}/messages/export"))
     known = {"key", "message_id", "accepted_at"}
     assert [{k: v for k, v in line.items() if k not in known} for line in again if line.get("text") != "x"] == [
@@ -344,7 +335,7 @@ def test_what_would_expire_still_does_when_it_was_exported_or_sent_again_and_its
     changes: list[dict[str, object]] = [{}, {"text": "new"}, {"ttl_ms": 5_000_000}]
     answers = [imported, *(call(operator, "POST", f"destinations/{number}/messages", again | change) for change in changes)]
     assert [answer.status_code for answer in answers] == [201] * 4
-    arrived(node, 6)
+    awaited(node, 6)
     lines = lines_of(call(operator, "GET", f"destinations/{number}/messages/export"))[2:]
     assert [3_500_000 < line["ttl_ms"] <= 3_600_000 for line in lines] == [True, True, True, False]
     assert [line.get("content_encoding") for line in lines] == ["gzip", "gzip", None, "gzip"]

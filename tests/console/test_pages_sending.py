@@ -10,10 +10,9 @@ from django.test import Client
 
 from tests.console import facts
 from tests.console.api import granted, person
-from tests.console.message_pages import DEAD, awaited, dead_from, keys, path, text_of
+from tests.console.message_pages import DEAD, FORM, awaited, dead_from, keys, path, text_of
 
 pytestmark = pytest.mark.usefixtures("unhurried")
-FORM = {"destination": "queue/orders", "body": "hello", "content_type": "", "properties": "", "reliability": "assured", "priority": "4"}
 
 
 def test_a_message_is_sent_with_typed_properties(node, operator):

@@ -9,7 +9,7 @@ from console.instants import milliseconds
 from console.services.repeating import InvalidRepetition, Repetition, lags
 from tests.console import facts
 from tests.console.api import call, problem
-from tests.console.message_pages import awaited, path, text_of
+from tests.console.message_pages import FORM, awaited, awaited_scheduled, path, text_of
 from tests.console.terminal import mq
 
 NOW = milliseconds(datetime(2026, 11, 23, 20, 0, 30, tzinfo=UTC))
@@ -94,15 +94,6 @@ def due(database):
     return [row[0] for row in facts.rows(database, "SELECT due_at FROM surety.scheduled ORDER BY due_at")]
 
 
-def waiting(node, count):
-    from time import monotonic, sleep
-
-    ends = monotonic() + 10
-    while node.engine.shard.destinations["queue/orders"].scheduled < count:
-        assert monotonic() < ends
-        sleep(0.01)
-
-
 def test_copies_are_sent_by_one_call_and_by_its_key_once(node, operator):
     number = node.number()
     for _ in range(2):
@@ -117,11 +108,11 @@ def test_copies_are_sent_by_one_call_and_by_its_key_once(node, operator):
     assert (entry["what"], entry["arguments"]["count"], entry["result"]) == ("send", 20, {"sent": 20})
 
 
-def test_what_comes_again_waits_in_the_schedule_as_messages_of_their_own(node, operator, database):
+def test_what_comes_again_waits_in_the_schedule_as_messages_of_their_own(node, operator):
     number = node.number()
     body = {"text": "a", "count": 2, "delay_ms": HOUR, "period_ms": 500, "repeat": 2, "ttl_ms": 2 * HOUR}
     sent = call(operator, "POST", f"destinations/{number}/messages", body).document
-    waiting(node, 6)
+    awaited_scheduled(node, 6)
     listed = call(operator, "GET", f"destinations/{number}/scheduled").document["items"]
     assert {each["message_id"] for each in listed} == set(sent["message_ids"])
     at, ends = ([milliseconds(datetime.fromisoformat(each[name])) for each in listed] for name in ("due_at", "expires_at"))
@@ -135,7 +126,7 @@ def test_one_that_is_there_is_sent_again_by_cron(node, operator, database):
     number = node.number()
     reference = {"destination": number, "message": "4-0"}
     sent = call(operator, "POST", f"destinations/{number}/messages", {"from_message": reference, "cron": "0 9 * * *", "repeat": 1}).document
-    waiting(node, 2)
+    awaited_scheduled(node, 2)
     first, second = due(database)
     assert second - first == pytest.approx(24 * HOUR, abs=50)
     assert datetime.fromtimestamp(round(first / 1000), UTC).strftime("%H:%M:%S") == "09:00:00"
@@ -162,18 +153,15 @@ def test_what_cannot_be_sent_so_often_is_refused_whole_and_its_key_stays_free(no
     assert call(operator, "POST", f"destinations/{number}/messages", {"text": "right"}, Idempotency_Key="k").status_code == 201
 
 
-def test_the_command_line_sends_copies_and_by_cron(node, database):
+def test_the_command_line_sends_copies_and_by_cron(node):
     ran = mq("send", "msg", "queue/orders", "--text", "red", "--count", "3", "--json")
     assert (ran.code, len(ran.document["message_ids"])) == (exits.DONE, 3)
     assert mq("send", "msg", "queue/orders", "--text", "red", "--delay-ms", "3600000", "--period-ms", "1000", "--repeat", "4").code == exits.DONE
     assert mq("send", "msg", "queue/orders", "--text", "red", "--cron", "0 9 * * mon-fri", "--repeat", "1").code == exits.DONE
-    waiting(node, 7)
+    awaited_scheduled(node, 7)
     awaited(node, 4)
     ran = mq("send", "msg", "queue/orders", "--text", "red", "--cron", "0 9 * *")
     assert (ran.code, "five fields" in ran.said) == (exits.REFUSED, True)
-
-
-FORM = {"destination": "queue/orders", "body": "hello", "content_type": "", "properties": "", "reliability": "assured", "priority": "4"}
 
 
 def test_the_form_sends_copies_and_says_when_they_are_due(node, operator):
@@ -185,7 +173,7 @@ def test_the_form_sends_copies_and_says_when_they_are_due(node, operator):
     page = operator.post(path(node, "/send"), {**FORM, "cron": "0 9 * * *", "count": "2"}, follow=True)
     assert "09:00:00 UTC: those that wait are under Scheduled" in text_of(page)
     awaited(node, 5)
-    waiting(node, 4)
+    awaited_scheduled(node, 4)
 
 
 @pytest.mark.parametrize(
