@@ -170,3 +170,15 @@ class StoreNode:
 
     def depth(self, address: str = "queue/orders") -> int:
         return self.engine.shard.destinations[address].depth
+
+
+def held_by_shop(node: StoreNode) -> None:
+    """Two of three messages, by consumer 7 of connection 2."""
+    node.does(c.Open(2, "shop", "till"))
+    node.send(b"a", b"b", b"c")
+    node.does(c.Attach(2, 7, "queue/orders", credit=2, replenish=False))
+
+
+def detachable(node: StoreNode) -> None:
+    """Consumer 8 of connection 3, which goes on without it."""
+    node.does(c.Open(3, "shop", detaches=True), c.Attach(3, 8, "queue/orders", credit=1, replenish=False))

@@ -5,16 +5,13 @@ from django.test import Client
 
 from broker_core.engine import commands as c
 from tests.console.api import bearer, call, granted, person, problem, token
-from tests.console.store_node import StoreNode
+from tests.console.store_node import detachable, held_by_shop
 
 
 @pytest.fixture
-def node(database):
-    with StoreNode(database) as running:
-        running.does(c.Open(2, "shop", "till"))
-        running.send(b"a", b"b", b"c")
-        running.does(c.Attach(2, 7, "queue/orders", credit=2, replenish=False))
-        yield running
+def node(node):
+    held_by_shop(node)
+    return node
 
 
 def test_who_is_connected_and_who_holds_what(node, operator):
@@ -79,7 +76,7 @@ def test_a_connection_is_closed_with_a_reason(node, operator):
 
 
 def test_a_consumer_is_closed_and_its_connection_goes_on(node, operator):
-    node.does(c.Open(3, "shop", detaches=True), c.Attach(3, 8, "queue/orders", credit=1, replenish=False))
+    detachable(node)
     items = {item["consumer"]: item["closable"] for item in call(operator, "GET", "consumers").document["items"]}
     assert items == {7: False, 8: True}
     assert "give a reason" in problem(call(operator, "DELETE", "consumers/8"), 400, "invalid").lower()

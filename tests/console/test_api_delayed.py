@@ -6,16 +6,14 @@ from broker_core.engine import commands as c
 from broker_core.engine.message import StoredBody
 from tests.console import facts
 from tests.console.api import call, problem
-from tests.console.store_node import StoreNode
 
 
 @pytest.fixture
-def node(database):
-    with StoreNode(database) as running:
-        for number in range(4):
-            running.send(b"%d" % number, delay=60_000 * (number + 1))
-        running.does(c.Attach(1, 7, "queue/orders", credit=9))
-        yield running
+def node(node):
+    for number in range(4):
+        node.send(b"%d" % number, delay=60_000 * (number + 1))
+    node.does(c.Attach(1, 7, "queue/orders", credit=9))
+    return node
 
 
 def scheduled(client, node, query=""):

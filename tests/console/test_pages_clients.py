@@ -9,16 +9,13 @@ from broker_core.engine import commands as c
 from broker_core.engine import presence
 from console.pages import destination
 from tests.console import api as people
-from tests.console.store_node import StoreNode
+from tests.console.store_node import detachable, held_by_shop
 
 
 @pytest.fixture
-def node(database):
-    with StoreNode(database) as running:
-        running.does(c.Open(2, "shop", "till"))
-        running.send(b"a", b"b", b"c")
-        running.does(c.Attach(2, 7, "queue/orders", credit=2, replenish=False))
-        yield running
+def node(node):
+    held_by_shop(node)
+    return node
 
 
 def _page(client, path, status=200):
@@ -125,7 +122,7 @@ def test_a_connection_is_closed_with_a_reason_that_its_client_is_told(node, oper
 
 
 def test_a_consumer_is_closed_with_a_reason_where_its_protocol_can(node, operator):
-    node.does(c.Open(3, "shop", detaches=True), c.Attach(3, 8, "queue/orders", credit=1, replenish=False))
+    detachable(node)
     listed = _page(operator, "/consumers")
     assert 'href="/consumers/8/close"' in listed
     assert 'href="/consumers/7/close"' not in listed, "which speaks a protocol that cannot"
@@ -143,7 +140,7 @@ def test_who_may_only_look_is_offered_nothing_and_does_nothing(node, viewer):
     assert "Give" not in _page(viewer, "/consumers/7")
     assert viewer.post("/connections/2/close", {"reason": "x"}).status_code == 403
     assert viewer.post("/consumers/7/release").status_code == 403
-    node.does(c.Open(3, "shop", detaches=True), c.Attach(3, 8, "queue/orders"))
+    detachable(node)
     assert "/consumers/8/close" not in _page(viewer, "/consumers")
     assert viewer.post("/consumers/8/close", {"reason": "x"}).status_code == 403
     assert node.dismissed == []

@@ -11,11 +11,11 @@ from broker_core.config import described
 from broker_core.engine import commands as c
 from broker_core.engine.outcome import Outcome
 from console.pages import everywhere
-from console.selectors import configuration, node
+from console.selectors import configuration
+from console.selectors.node import instance
 from console.services import looking
 from tests.console import facts
 from tests.console.api import granted, person
-from tests.console.store_node import StoreNode
 
 
 def told(client, query, status=200):
@@ -76,38 +76,37 @@ def test_a_connection_is_found_by_its_client(named, operator, monkeypatch):
     assert "the first 1,000 were looked at" in told(operator, "till")
 
 
-def test_a_message_is_found_by_its_identifier_where_it_lies_and_where_it_lay(database, operator):
-    with StoreNode(database) as running:
-        running.send(b"first", b"second")
-        running.send(b"third", address="queue/other")
-        numbers = [message.sequence for message in _all(running)]
-        identity = f"ID:{node.instance()}-"
-        assert [_place(operator, f"{identity}{number}") for number in numbers] == [
-            f"/destinations/{running.number()}/messages/4-0/life",
-            f"/destinations/{running.number()}/messages/4-1/life",
-            f"/destinations/{running.number('queue/other')}/messages/4-0/life",
-        ]
-        running.does(c.Attach(1, 9, "queue/orders", credit=2, replenish=False))
-        running.does(c.Settle(1, 9, [1], outcome=Outcome.ACCEPTED), c.Settle(1, 9, [2], outcome=Outcome.ACCEPTED))
-        facts.execute(database, "TRUNCATE surety.message_0_1")
-        assert _place(operator, f"{identity}{numbers[1]}") == f"/destinations/{running.number()}/messages/4-1/life", "each was alone in its commit"
-        assert "Nothing that you may see" in told(operator, f"{identity}999999")
-        assert "Nothing that you may see" in told(operator, f"ID:another-{numbers[0]}")
-        rita = person("rita", role="restricted")
-        granted(rita, "queue/other", "metrics", "browse_headers")
-        client = Client()
-        client.force_login(rita)
-        assert "Nothing that you may see" in told(client, f"{identity}{numbers[0]}")
-        assert _place(client, f"{identity}{numbers[2]}")
+def test_a_message_is_found_by_its_identifier_where_it_lies_and_where_it_lay(node, operator):
+    node.send(b"first", b"second")
+    node.send(b"third", address="queue/other")
+    numbers = [message.sequence for message in _all(node)]
+    identity = f"ID:{instance()}-"
+    assert [_place(operator, f"{identity}{number}") for number in numbers] == [
+        f"/destinations/{node.number()}/messages/4-0/life",
+        f"/destinations/{node.number()}/messages/4-1/life",
+        f"/destinations/{node.number('queue/other')}/messages/4-0/life",
+    ]
+    node.does(c.Attach(1, 9, "queue/orders", credit=2, replenish=False))
+    node.does(c.Settle(1, 9, [1], outcome=Outcome.ACCEPTED), c.Settle(1, 9, [2], outcome=Outcome.ACCEPTED))
+    facts.execute(node.dsn, "TRUNCATE surety.message_0_1")
+    assert _place(operator, f"{identity}{numbers[1]}") == f"/destinations/{node.number()}/messages/4-1/life", "each was alone in its commit"
+    assert "Nothing that you may see" in told(operator, f"{identity}999999")
+    assert "Nothing that you may see" in told(operator, f"ID:another-{numbers[0]}")
+    rita = person("rita", role="restricted")
+    granted(rita, "queue/other", "metrics", "browse_headers")
+    client = Client()
+    client.force_login(rita)
+    assert "Nothing that you may see" in told(client, f"{identity}{numbers[0]}")
+    assert _place(client, f"{identity}{numbers[2]}")
 
 
-def _all(running):
-    return [message for address in ("queue/orders", "queue/other") for message in sorted(_held(running, address), key=lambda message: message.position)]
+def _all(node):
+    return [message for address in ("queue/orders", "queue/other") for message in sorted(_held(node, address), key=lambda message: message.position)]
 
 
-def _held(running, address):
+def _held(node, address):
     with looking.connection.cursor() as cursor:
-        cursor.execute("SELECT sequence, position FROM surety.message_0_1 WHERE destination = %s", [running.number(address)])
+        cursor.execute("SELECT sequence, position FROM surety.message_0_1 WHERE destination = %s", [node.number(address)])
         return [_Row(*row) for row in cursor.fetchall()]
 
 
