@@ -90,6 +90,13 @@ def token(user: User, scope: str = "write", name: str = "ci", **limits: list[str
     return tokens.create(Actor(user), name, scope, **limits).token
 
 
+def logged_in(user: User) -> Client:
+    """In a browser's session."""
+    client = Client()
+    client.force_login(user)
+    return client
+
+
 def bearer(text: str) -> Client:
     return Client(headers={"Authorization": f"Bearer {text}"})
 

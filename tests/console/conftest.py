@@ -156,9 +156,9 @@ def viewer(database: str) -> Client:
     """Logged in, without any permission."""
     from django.contrib.auth.models import User
 
-    client = Client()
-    client.force_login(User.objects.create_user("vera"))
-    return client
+    from tests.console.api import logged_in
+
+    return logged_in(User.objects.create_user("vera"))
 
 
 @pytest.fixture
@@ -166,6 +166,6 @@ def operator(database: str) -> Client:
     """Logged in, with every permission."""
     from django.contrib.auth.models import User
 
-    client = Client()
-    client.force_login(User.objects.get(username=OPERATOR))
-    return client
+    from tests.console.api import logged_in
+
+    return logged_in(User.objects.get(username=OPERATOR))

@@ -9,7 +9,7 @@ from django.utils import timezone
 
 from console.models import ApiToken
 from tests.console import facts
-from tests.console.api import ROOT, bearer, call, person, problem, token
+from tests.console.api import ROOT, bearer, call, logged_in, person, problem, token
 from tests.console.conftest import OPERATOR
 
 
@@ -66,8 +66,7 @@ def test_a_token_makes_no_tokens_and_nobody_revokes_those_of_others(olga, operat
     problem(call(bearer(token(olga)), "POST", "tokens", {"name": "more", "scope": "write"}), 403, "forbidden")
     number = ApiToken.objects.get().pk
     vera = person("vera")
-    client = Client()
-    client.force_login(vera)
+    client = logged_in(vera)
     assert "may revoke" in problem(call(client, "DELETE", f"tokens/{number}"), 404, "not-found")
     assert call(client, "GET", "tokens").document["items"] == []
     token(vera)

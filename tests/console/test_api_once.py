@@ -6,14 +6,14 @@ from datetime import timedelta
 import pytest
 from django.contrib.auth.models import User
 from django.db import connection
-from django.test import Client, override_settings
+from django.test import override_settings
 from django.utils import timezone
 
 from console.models import Grant, IdempotentCall, OperatorRole
 from console.services import idempotency, scheduled
 from console.services.audit import Actor
 from tests.console import facts
-from tests.console.api import bearer, call, granted, person, problem, token
+from tests.console.api import bearer, call, granted, logged_in, person, problem, token
 from tests.console.conftest import OPERATOR
 from tests.console.engine_node import EngineNode
 
@@ -77,8 +77,7 @@ def test_a_stored_answer_is_for_who_may_what_he_might_then(changes, database):
     """And the call is not done again: whoever may more now has not asked for it twice."""
     able = person("able", "manage_account")
     granted(able, "queue/a", "purge")
-    client = Client()
-    client.force_login(able)
+    client = logged_in(able)
     facts.one_of_each(database)
     assert call(client, "DELETE", "accounts/a", Idempotency_Key="k").status_code == 200
     assert call(client, "DELETE", "accounts/a", Idempotency_Key="k")["Idempotent-Replayed"] == "true"

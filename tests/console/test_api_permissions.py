@@ -10,7 +10,7 @@ from console.api.state import document
 from console.models import ApiToken
 from tests.console import facts
 from tests.console.test_api_message_permissions import MESSAGES
-from tests.console.api import ROOT, bearer, call, granted, person, token
+from tests.console.api import ROOT, bearer, call, granted, logged_in, person, token
 
 MANAGE, DISCARD, ACCOUNT, RESOLVE = RIGHTS = "manage_destination", "discard_message", "manage_account", "resolve_transactions"
 SUPERUSER, ANYBODY, LOOKERS = "superuser", "", "who sees every destination"
@@ -120,12 +120,6 @@ def _state(database):
     return [facts.rows(database, f"SELECT * FROM {table} ORDER BY 1, 2") for table in TABLES]
 
 
-def _session(user):
-    client = Client()
-    client.force_login(user)
-    return client
-
-
 def test_every_call_of_the_document_is_in_the_matrix():
     told = {(method.upper(), path) for path, methods in document()["paths"].items() for method in methods if method != "parameters"}
     covered = {("GET", _template(path)) for path in READS} | {(method, _template(path)) for method, path, _, _ in WRITES}
@@ -159,7 +153,7 @@ def test_reading(path, things, viewer):
     expected = 403 if READS[path] == SUPERUSER else 200
     for client in (viewer, bearer(token(vera)), bearer(token(vera, "read", "r"))):
         assert call(client, "GET", path).status_code == expected
-    for client in (_session(olga), bearer(token(olga)), bearer(token(olga, "read", "r"))):
+    for client in (logged_in(olga), bearer(token(olga)), bearer(token(olga, "read", "r"))):
         assert call(client, "GET", path).status_code == 200
 
 
@@ -168,7 +162,7 @@ def test_nothing_is_done_by_who_may_not(method, path, body, needs, things, viewe
     others = [person(f"has all but {needs}".replace(" ", "."), *(right for right in RIGHTS if right != needs))]
     able = person("able", needs) if needs in RIGHTS else User.objects.get(username="olga")
     vera = User.objects.get(username="vera")
-    refused = [viewer, bearer(token(vera)), bearer(token(vera, "read", "r")), *map(_session, others), bearer(token(others[0]))]
+    refused = [viewer, bearer(token(vera)), bearer(token(vera, "read", "r")), *map(logged_in, others), bearer(token(others[0]))]
     if OPEN_TO_READ_TOKENS not in path:
         refused.append(bearer(token(able, "read")))
     before = _state(things)
@@ -187,7 +181,7 @@ def test_nothing_is_done_by_who_may_not(method, path, body, needs, things, viewe
 @pytest.mark.parametrize("by", ["session", "token"])
 def test_who_has_the_right_does_it(by, method, path, body, needs, things, viewer):
     able = person("able", needs) if needs in RIGHTS else User.objects.get(username="olga")
-    response = call(_session(able) if by == "session" else bearer(token(able)), method, path, body)
+    response = call(logged_in(able) if by == "session" else bearer(token(able)), method, path, body)
     assert response.status_code in (200, 201, 202), response.document
 
 
@@ -205,7 +199,7 @@ def test_the_role_of_operators_opens_what_is_done_to_destinations_and_nothing_el
 @pytest.mark.parametrize("path", READS)
 def test_who_is_restricted_sees_nothing_of_others(path, things):
     expected = {ANYBODY: 200, LOOKERS: 403, SUPERUSER: 403}[READS[path]]
-    for client in (_session(restricted := person("rita", role="restricted")), bearer(token(restricted))):
+    for client in (logged_in(restricted := person("rita", role="restricted")), bearer(token(restricted))):
         response = call(client, "GET", path)
         if path in ("destinations/1", "destinations/1/history", "requests/1", "operations/1", "undo/1", "subscriptions/1"):
             expected = 404
@@ -218,7 +212,7 @@ def test_who_is_restricted_sees_nothing_of_others(path, things):
 def test_who_is_restricted_does_nothing_that_is_not_granted_to_him(method, path, body, needs, things, viewer):
     before = _state(things)
     restricted = person("rita", role="restricted")
-    assert call(_session(restricted), method, path, body).status_code in (403, 404)
+    assert call(logged_in(restricted), method, path, body).status_code in (403, 404)
     after = _state(things)
     assert after[:2] + after[3:] == before[:2] + before[3:], "all but the operators, of whom he is one more"
 
@@ -229,7 +223,7 @@ def test_a_verb_of_the_destination_is_as_good_as_the_right_to_all(method, path, 
     able = person("able", role="restricted")
     for address in ("queue/orders", "queue/new"):
         granted(able, address, *verbs)
-    assert call(_session(able), method, path, body).status_code in (200, 201, 202)
+    assert call(logged_in(able), method, path, body).status_code in (200, 201, 202)
 
 
 def test_no_right_opens_the_calls_of_another(things):

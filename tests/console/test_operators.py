@@ -8,6 +8,7 @@ from django.test import Client
 from console.services import operators
 from console.services.audit import Actor
 from tests.console import facts
+from tests.console.api import logged_in
 from tests.console.conftest import OPERATOR, PASSWORD
 
 GOOD = "battery staple 8"
@@ -118,8 +119,7 @@ def test_a_superuser_makes_an_operator_who_may_do_what_was_ticked_and_no_more(op
 
 
 def test_who_is_disabled_is_logged_out_at_once_and_stays_out(operator, otto):
-    client = Client()
-    client.force_login(otto)
+    client = logged_in(otto)
     assert client.get("/").status_code == 200
     assert "otto is disabled." in operator.post("/operators/disable", {"name": "otto"}, follow=True).content.decode()
     assert client.get("/").status_code == 302

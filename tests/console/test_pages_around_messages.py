@@ -15,7 +15,7 @@ from broker_core.engine.message import Encoding, Header, Message
 from broker_core.viewing import groups
 from broker_core.viewing import page as pages
 from tests.console import facts
-from tests.console.api import granted, person
+from tests.console.api import granted, logged_in, person
 from tests.console.store_node import ASSURED, StoreNode
 from tests.console.message_pages import DEAD, dead_from, keys, path, text_of
 
@@ -104,14 +104,11 @@ def test_delayed_messages_are_delivered_now_moved_and_cancelled(node, operator):
 
 
 def test_who_may_only_look_is_offered_nothing_and_refused(node):
-    from django.test import Client
-
     node.send(b"a", delay=3_600_000)
     node.passes(1000)
     reader = person("rita", role="restricted")
     granted(reader, "queue/orders", "metrics", "browse_headers")
-    client = Client()
-    client.force_login(reader)
+    client = logged_in(reader)
     of = f"/destinations/{node.number()}/scheduled"
     assert "/cancel" not in client.get(of).content.decode()
     assert client.post(f"{of}/1/cancel").status_code == 403
@@ -120,8 +117,6 @@ def test_who_may_only_look_is_offered_nothing_and_refused(node):
 
 
 def test_a_way_to_messages_is_offered_where_one_may_see_them_and_nowhere_else(node, operator):
-    from django.test import Client
-
     for subscription, address in enumerate(("topic/prices", "topic/news"), 5):
         node.does(c.Attach(1, subscription, address, name=f"desk {subscription}", durable=True))
     node.send(b"a")
@@ -132,8 +127,7 @@ def test_a_way_to_messages_is_offered_where_one_may_see_them_and_nowhere_else(no
         granted(reader, address, "metrics", "browse_headers")
     for address in ("queue/other", "topic/news"):
         granted(reader, address, "metrics")
-    client = Client()
-    client.force_login(reader)
+    client = logged_in(reader)
     shown = client.get("/subscriptions").content.decode()
     assert ("topic/prices" in shown, "topic/news" in shown, len(re.findall(r'href="/subscriptions/[0-9]+/messages"', shown))) == (True, True, 1)
     offered = ["/messages" in re.search(r"<main.*</main>", client.get(f"/operations/{number}").content.decode(), re.DOTALL)[0] for number in begun]
@@ -307,15 +301,12 @@ def test_each_of_several_purges_is_undone_from_where_they_are_told(database, ope
 
 @pytest.mark.parametrize(("verb", "offered"), [("purge", True), ("delete", False)])
 def test_who_may_discard_so_is_offered_to_take_it_back(database, operator, verb, offered):
-    from django.test import Client
-
     with StoreNode(database, undo_ms=3_600_000) as node:
         node.send(b"a")
         operator.post(f"/destinations/{node.number()}/purge", {"depth": "1", "typed": "queue/orders"})
         reader = person("rita", role="restricted")
         granted(reader, "queue/orders", "metrics", "browse_headers", verb)
-        client = Client()
-        client.force_login(reader)
+        client = logged_in(reader)
         page = client.get(path(node)).content.decode()
         assert "were discarded by olga" in page
         assert bool(re.search(r'href="/undo/[0-9]+/back"', page)) is offered

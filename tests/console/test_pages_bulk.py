@@ -5,14 +5,14 @@ from datetime import UTC, datetime
 from html import unescape
 
 import pytest
-from django.test import Client, override_settings
+from django.test import override_settings
 
 from broker_core.engine import commands as c
 from broker_core.engine.outcome import Outcome
 from console.pages.message_search import standing
 from console.selectors import operations
 from tests.console import facts
-from tests.console.api import call, granted, person
+from tests.console.api import call, granted, logged_in, person
 from tests.console.message_pages import DEAD, dead_from, keys, path, text_of
 
 pytestmark = pytest.mark.usefixtures("unhurried")
@@ -168,8 +168,7 @@ def test_who_may_move_and_not_look_is_told_that_no_node_has_answered(database):
     mover = person("mover", role="restricted")
     granted(mover, "queue/orders", "metrics", "move")
     granted(mover, "queue/other", "send")
-    client = Client()
-    client.force_login(mover)
+    client = logged_in(mover)
     page = client.post("/destinations/1/messages/act", {"verb": "move", "m": ["4-0"], "destination": "queue/other"}, follow=True)
     assert [each[0] for each in page.redirect_chain] == ["/destinations/1"]
     assert "no node has answered" in text_of(page)

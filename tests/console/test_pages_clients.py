@@ -3,7 +3,7 @@
 import re
 
 import pytest
-from django.test import Client, override_settings
+from django.test import override_settings
 
 from broker_core.engine import commands as c
 from broker_core.engine import presence
@@ -27,9 +27,7 @@ def _page(client, path, status=200):
 def _restricted(*verbs):
     person = people.person("rita", role="restricted")
     people.granted(person, "queue/orders", *verbs)
-    client = Client()
-    client.force_login(person)
-    return client
+    return people.logged_in(person)
 
 
 @pytest.mark.parametrize(("verbs", "offered"), [(["metrics"], False), (["metrics", "browse_headers"], True)])

@@ -5,7 +5,7 @@ from html import unescape
 
 import pytest
 from django.conf import settings
-from django.test import Client, override_settings
+from django.test import override_settings
 
 from broker_core.config import described
 from broker_core.engine import commands as c
@@ -15,7 +15,7 @@ from console.selectors import configuration
 from console.selectors.node import instance
 from console.services import looking
 from tests.console import facts
-from tests.console.api import granted, person
+from tests.console.api import granted, logged_in, person
 
 
 def told(client, query, status=200):
@@ -56,8 +56,7 @@ def test_where_nothing_is_called_so_that_is_said(named, operator):
 def test_who_sees_some_destinations_finds_these_and_nothing_of_the_whole_broker(named):
     rita = person("rita", role="restricted")
     granted(rita, "topic/other", "metrics")
-    client = Client()
-    client.force_login(rita)
+    client = logged_in(rita)
     for text in ("shop", "secret", "guest", "queue"):
         assert "Nothing that you may see is called so." in told(client, text)
 
@@ -94,8 +93,7 @@ def test_a_message_is_found_by_its_identifier_where_it_lies_and_where_it_lay(nod
     assert "Nothing that you may see" in told(operator, f"ID:another-{numbers[0]}")
     rita = person("rita", role="restricted")
     granted(rita, "queue/other", "metrics", "browse_headers")
-    client = Client()
-    client.force_login(rita)
+    client = logged_in(rita)
     assert "Nothing that you may see" in told(client, f"{identity}{numbers[0]}")
     assert _place(client, f"{identity}{numbers[2]}")
 

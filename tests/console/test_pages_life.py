@@ -6,7 +6,6 @@ from html import unescape
 
 import psycopg
 import pytest
-from django.test import Client
 
 from broker_core.engine import commands as c
 from broker_core.engine.outcome import Outcome
@@ -15,7 +14,7 @@ from broker_core.viewing.life import ACCEPTANCE, END, TIME, Place
 from console.selectors import subscriptions
 from console.services import looking
 from tests.console import facts
-from tests.console.api import granted, person
+from tests.console.api import granted, logged_in, person
 from tests.console.store_node import EXPRESS
 
 DEAD = "queue/mq.sys.dmq"
@@ -86,8 +85,7 @@ def test_who_may_not_look_is_told_nothing(node, database):
     node.send(b"secret", address="queue/secret")
     rita = person("rita", role="restricted")
     granted(rita, "queue/orders", "metrics", "browse_headers")
-    restricted = Client()
-    restricted.force_login(rita)
+    restricted = logged_in(rita)
     assert told(restricted.get(path(node, "queue/orders", "4-0")))
     assert restricted.get(path(node, "queue/secret", "4-0")).status_code == 404
     assert restricted.get(path(node, "queue/orders", "4-0", f"?of={node.number('queue/secret')}-4-0")).status_code == 404

@@ -10,7 +10,7 @@ from django.test import override_settings
 from broker_core.engine import commands as c
 from console.pages.bodies import pretty_xml
 from tests.console import facts
-from tests.console.api import granted, person
+from tests.console.api import granted, logged_in, person
 from tests.console.message_pages import keys, path, text_of
 
 pytestmark = pytest.mark.usefixtures("unhurried")
@@ -141,13 +141,10 @@ def test_a_body_in_json_that_json_cannot_say_again_is_shown_as_it_is(body, node,
 
 
 def test_who_may_not_read_bodies_sees_the_rest(node):
-    from django.test import Client
-
     node.send(b"secret", colour="red")
     reader = person("rita", role="restricted")
     granted(reader, "queue/orders", "metrics", "browse_headers")
-    client = Client()
-    client.force_login(reader)
+    client = logged_in(reader)
     page = client.get(path(node, "/4-0")).content.decode()
     assert "You may not read bodies here." in page
     assert "colour" in page

@@ -4,12 +4,11 @@ import re
 from html import unescape
 
 import pytest
-from django.test import Client
 
 from console.selectors import over_time
 from console.selectors.rows import rows
 from tests.console import facts
-from tests.console.api import call, granted, person
+from tests.console.api import call, granted, logged_in, person
 
 
 def _page(client, path, status=200):
@@ -118,9 +117,9 @@ def test_who_sees_a_part_of_the_broker_is_shown_its_day_by_the_hour(found, opera
              FROM generate_series(120, 180, 10) AS mins, (VALUES (1, '{"accepted": 7}'::jsonb), (0, '{"accepted": 9}')) AS told (destination, counts)""",
     )
     assert "accepted 9" in _page(operator, "reports")
-    rita, client = person("rita", role="restricted"), Client()
+    rita = person("rita", role="restricted")
     granted(rita, "queue/orders", "metrics")
-    client.force_login(rita)
+    client = logged_in(rita)
     shown = _page(client, "reports")
     assert "accepted 40" in shown
     assert "accepted 7" not in shown
@@ -165,10 +164,7 @@ def test_what_found_no_room_in_the_archive_is_told(found, operator):
 
 
 def test_who_sees_some_destinations_only_sees_what_became_of_theirs(found, viewer):
-    from django.test import Client
-
-    client = Client()
-    client.force_login(person("rita", role="restricted"))
+    client = logged_in(person("rita", role="restricted"))
     assert client.get("/reports?destination=1").status_code == 404
     shown = _page(client, "reports")
     assert "Proof of delivery" not in shown

@@ -6,10 +6,9 @@ from html import unescape
 
 import pytest
 from django.core.files.uploadedfile import SimpleUploadedFile
-from django.test import Client
 
 from tests.console import facts
-from tests.console.api import granted, person
+from tests.console.api import granted, logged_in, person
 from tests.console.message_pages import DEAD, FORM, awaited, dead_from, keys, path, text_of
 
 pytestmark = pytest.mark.usefixtures("unhurried")
@@ -62,8 +61,7 @@ def test_who_may_send_and_not_look_is_told_that_it_was_sent(way, form, node):
     node.send(b"first")
     sender = person("sender", role="restricted")
     granted(sender, "queue/orders", "metrics", "send")
-    client = Client()
-    client.force_login(sender)
+    client = logged_in(sender)
     page = client.post(path(node, way), form, follow=True)
     awaited(node, 2)
     assert [each[0] for each in page.redirect_chain] == [f"/destinations/{node.number()}"]

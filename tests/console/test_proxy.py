@@ -10,12 +10,13 @@ from typing import Any
 import pytest
 from django.contrib.auth.models import User
 from django.core.exceptions import ImproperlyConfigured
-from django.test import Client, override_settings
+from django.test import override_settings
 
 from broker_core.config import BrokerConfig
 from console import settings
 from console.launch.supervisor import roles
 from tests.console import facts
+from tests.console.api import logged_in
 
 FORGED = [(b"x-forwarded-for", b"203.0.113.7"), (b"x-forwarded-proto", b"https")]
 
@@ -72,7 +73,6 @@ def test_a_proxy_without_an_address_stops_the_start(given: str, monkeypatch: pyt
 
 @pytest.mark.parametrize("written", ["", "unknown", "<script>", "203.0.113.7:x", "fe80::1%" + "z" * 5000, "\x00"])
 def test_what_is_no_address_is_unknown_in_the_audit(written: str, database: str) -> None:
-    viewer = Client()
-    viewer.force_login(User.objects.create_user("vera"))
+    viewer = logged_in(User.objects.create_user("vera"))
     assert viewer.post("/accounts/delete", {"name": "guest"}, REMOTE_ADDR=written).status_code == 403
     assert facts.rows(database, "SELECT origin FROM surety.audit WHERE who = 'vera'") == [("unknown",)]

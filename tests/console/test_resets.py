@@ -1,11 +1,10 @@
 """Resets of totals: what operators see begins at zero, by every door; what Prometheus reads goes on growing; nothing is ever negative."""
 
 import pytest
-from django.test import Client
 
 from console.services.scheduled import forget
 from tests.console import facts
-from tests.console.api import call, granted, person, problem
+from tests.console.api import call, granted, logged_in, person, problem
 from tests.console.terminal import mq
 
 NAMES = ("accepted_total", "settled_total", "dead_total", "expired_total", "redelivered_total")
@@ -179,9 +178,9 @@ def test_who_may_only_look_is_offered_none_and_refused(page, reset, orders, view
 
 
 def test_who_may_manage_one_resets_that_one(orders):
-    able, client = person("able", role="restricted"), Client()
+    able = person("able", role="restricted")
     granted(able, "queue/orders", "metrics", "manage")
-    client.force_login(able)
+    client = logged_in(able)
     assert client.post("/destinations/1/reset").status_code == 302
     assert client.post("/destinations/reset").status_code == 403
     assert client.post("/destinations/2/reset").status_code == 404
