@@ -58,6 +58,20 @@ def moved(bench: Bench | None = None) -> Bench:
     return bench
 
 
+def moved_of_topic(*links: int) -> Bench:
+    """The same twelve, of a topic: each link's durable subscription has got them. Link n is of peer 10 + n."""
+    bench = Bench(segment_rows=4)
+    for link in links:
+        bench.apply(c.Open(10 + link, "guest", f"client{link}"))
+        bench.attach(link, peer=10 + link, address="topic/t", name="d", durable=True, credit=100)
+    fill(bench, "topic/t")
+    for link in links:
+        bench.settle(2, 6, 10, link=link, peer=10 + link)
+    compact(bench)
+    assert kept(bench) == LEFT
+    return bench
+
+
 def kept(bench: Bench) -> list[Any]:
     """In the retained table."""
     rows = [row for _, row in bench.database.tables.retained.values()]
@@ -93,15 +107,7 @@ def test_what_was_settled_before_a_crash_goes_after_it() -> None:
 
 
 def test_of_a_topic_goes_what_all_its_subscriptions_have_settled() -> None:
-    bench = Bench(segment_rows=4)
-    for link in (1, 2):
-        bench.apply(c.Open(10 + link, "guest", f"client{link}"))
-        bench.attach(link, peer=10 + link, address="topic/t", name="d", durable=True, credit=100)
-    fill(bench, "topic/t")
-    for link in (1, 2):
-        bench.settle(2, 6, 10, link=link, peer=10 + link)
-    compact(bench)
-    assert kept(bench) == LEFT
+    bench = moved_of_topic(1, 2)
     bench.settle(3, 4, 5, 7, link=1, peer=11)
     bench.settle(4, 5, 7, 8, link=2, peer=12)
     rounds(bench)
@@ -181,15 +187,7 @@ def test_a_look_sweeps_a_bounded_part_and_the_next_one_goes_on_in_the_next_lane_
 
 def test_a_look_ends_with_its_effort_and_the_next_one_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
     """Three subscriptions need the same rows of the lane: each look asks about two ranges only, and comes past one row."""
-    bench = Bench(segment_rows=4)
-    for link in (1, 2, 3):
-        bench.apply(c.Open(10 + link, "guest", f"client{link}"))
-        bench.attach(link, peer=10 + link, address="topic/t", name="d", durable=True, credit=100)
-    fill(bench, "topic/t")
-    for link in (1, 2, 3):
-        bench.settle(2, 6, 10, link=link, peer=10 + link)
-    compact(bench)
-    assert kept(bench) == LEFT
+    bench = moved_of_topic(1, 2, 3)
     for link in (1, 2, 3):
         bench.settle(4, 8, link=link, peer=10 + link)
     monkeypatch.setattr(maintenance, "SWEEP_EFFORT", 2)
