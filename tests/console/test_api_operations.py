@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 from django.test import override_settings
 
@@ -65,14 +67,21 @@ def test_an_operation_is_begun_and_found_again(node, database, operator):
     assert [each["number"] for each in call(operator, "GET", "operations?open=true").document["items"]] == [shown["number"]]
 
 
+def ended(database, counts, *, results=(), **arguments):
+    """Operation 7, a move of the messages that `arguments` name. `counts`: looked at, done, skipped, failed."""
+    facts.execute(
+        database,
+        """INSERT INTO surety.operation (shard, operation, verb, address, arguments, requested_by, state, looked_at, done, skipped, failed, total, place,
+                                         started_at, ended_at, error, results)
+           VALUES (0, 7, 'move', 'queue/orders', %s, 'olga', 'done', %s, %s, %s, %s, %s, '{}', 0, 5, '', %s)""",
+        [json.dumps(arguments), *counts, len(arguments["messages"]), json.dumps(results)],
+    )
+
+
 def test_what_became_of_single_messages_is_for_who_may_browse_there(database):
     user = person("rita", role="restricted")
     Grant.objects.create(user=user, pattern="queue/orders", verbs=["metrics"])
-    facts.execute(
-        database,
-        "INSERT INTO surety.operation VALUES (0, 7, 'move', 'queue/orders', %s, 'olga', 'done', 1, 1, 0, 0, 2, '{}', 0, 5, '', %s)",
-        ['{"messages": [[4, 0], [4, 1]], "limit": 1}', '[["done", "", [[4, 0]]]]'],
-    )
+    ended(database, (1, 1, 0, 0), messages=[[4, 0], [4, 1]], limit=1, results=[["done", "", [[4, 0]]]])
     rita = bearer(token(user))
     assert call(rita, "GET", "operations/7").document["results"] is None
     Grant.objects.filter(user=user).update(verbs=["metrics", "browse_headers"])
@@ -80,17 +89,15 @@ def test_what_became_of_single_messages_is_for_who_may_browse_there(database):
     assert [each["result"] for each in told] == ["done", "left"], "the limit leaves the second out"
 
 
-@pytest.mark.parametrize("counts", ["2, 0, 0", "0, 2, 0", "0, 0, 2"], ids=["done", "skipped", "failed"])
+@pytest.mark.parametrize("counts", [(2, 2, 0, 0), (2, 0, 2, 0), (2, 0, 0, 2)], ids=["done", "skipped", "failed"])
 def test_what_an_earlier_version_only_counted_is_not_said_to_be_gone(database, operator, counts):
-    told = f"INSERT INTO surety.operation VALUES (0, %s, 'move', 'queue/orders', %s, 'olga', 'done', 2, {counts}, 2, '{{}}', 0, 5, '', '[]')"
-    facts.execute(database, told, [7, '{"messages": [[4, 0], [4, 1]]}'])
+    ended(database, counts, messages=[[4, 0], [4, 1]])
     assert call(operator, "GET", "operations/7").document["results"] == []
     assert "gone before" not in operator.get("/operations/7").content.decode()
 
 
 def test_what_nothing_was_met_of_is_gone(database, operator):
-    told = "INSERT INTO surety.operation VALUES (0, 7, 'move', 'queue/orders', %s, 'olga', 'done', 0, 0, 0, 0, 1, '{}', 0, 5, '', '[]')"
-    facts.execute(database, told, ['{"messages": [[4, 0]]}'])
+    ended(database, (0, 0, 0, 0), messages=[[4, 0]])
     assert [each["result"] for each in call(operator, "GET", "operations/7").document["results"]] == ["gone"]
 
 
