@@ -14,17 +14,6 @@ AUTO, CLIENT, DUPS_OK, INDIVIDUAL, NO_ACKNOWLEDGE, TRANSACTED = (
 )  # fmt: skip
 
 
-def handed(broker: Broker, mode: AcknowledgeMode, count: int = 1, failed: bool = False) -> list[str]:
-    """What is said after a listener got the last of `count` messages and returned, or raised."""
-    session = broker.session(mode)
-    consumer = broker.consumer(session)
-    broker.delivers(consumer, count)
-    for number in range(count):
-        assert consumer.next_for_listener(broker.now, INSTANT) is not None
-        session.handled("LookupError" if failed and number == count - 1 else None, broker.now)
-    return broker.heard()
-
-
 def test_a_message_is_acknowledged_when_its_listener_has_returned() -> None:
     broker = Broker()
     session = broker.session(AUTO)
@@ -49,7 +38,14 @@ def test_a_message_is_acknowledged_when_its_listener_has_returned() -> None:
     ],
 )
 def test_what_a_listener_failed_with_goes_back_to_the_broker_where_the_session_acknowledges_by_itself(mode: AcknowledgeMode, said: list[str]) -> None:
-    assert handed(Broker(), mode, 3, failed=True) == said
+    broker = Broker()
+    session = broker.session(mode)
+    consumer = broker.consumer(session)
+    broker.delivers(consumer, 3)
+    for failure in (None, None, "LookupError"):
+        assert consumer.next_for_listener(broker.now, INSTANT) is not None
+        session.handled(failure, broker.now)
+    assert broker.heard() == said
 
 
 class Speechless(Exception):

@@ -49,8 +49,8 @@ def test_while_nothing_can_be_written_no_more_wait_than_those_of_a_minute_and_al
 def test_what_a_stranger_says_can_be_kept() -> None:
     refused = logins()
     refused.login("a\0" + "b" * 1_000, "10.0.0.1", "wrong", 100.0)
-    [row] = refused.take(100.0)
-    assert row.address == "a\N{REPLACEMENT CHARACTER}" + "b" * 78
+    [kept] = refused.take(100.0)
+    assert kept.address == "a\N{REPLACEMENT CHARACTER}" + "b" * 78
 
 
 def test_what_a_rule_refuses_is_told_once_a_minute_for_each_account_operation_and_destination() -> None:
