@@ -96,10 +96,14 @@ class Client:
     def says(self, octets: bytes) -> None:
         """What comes of it goes to the engine, whose outputs come back."""
         for chunk in self.cut(octets):
-            self._do(self.machine.receive_data(chunk, self.bench.now))
+            self.reads(chunk)
         while self.machine.unfinished:
-            self._do(self.machine.receive_data(b"", self.bench.now))
+            self.reads(b"")
         self.flush()
+
+    def reads(self, octets: bytes) -> None:
+        """The machine, once: the engine's outputs wait for a flush."""
+        self._do(self.machine.receive_data(octets, self.bench.now))
 
     def _do(self, events: list[Any]) -> None:
         for event in events:

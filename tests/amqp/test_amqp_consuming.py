@@ -356,7 +356,7 @@ def test_what_has_left_settled_comes_to_nobody_else_when_the_broker_ends_its_lin
     """Though the engine has not heard yet that it left."""
     publishes(client, "a", "b", "c")
     client.consumes(snd_settle_mode=1, credit=0)
-    client._do(client.machine.receive_data(frame(0, client.grants(0, 2, 0)), client.bench.now))
+    client.reads(frame(0, client.grants(0, 2, 0)))
     client.bench.flush()
     if by == "an operator":
         client.bench.control("detach", consumer=next(iter(client.bench.engine.shard.links)), reason="it hangs")

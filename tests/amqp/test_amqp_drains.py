@@ -39,7 +39,7 @@ def test_while_what_it_was_sent_waits_for_its_session_as_well(client: Client) ->
 def test_who_asks_twice_is_answered_once(client: Client) -> None:
     client.consumes(credit=0)
     drain = frame(0, client.grants(0, 5, 0, drain=True))
-    client._do(client.machine.receive_data(drain * 2, client.bench.now))
+    client.reads(drain * 2)
     client.flush()
     assert flows(client.hears()) == [(5, 0, True)]
 

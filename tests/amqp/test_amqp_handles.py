@@ -69,8 +69,7 @@ def test_the_window_that_came_with_its_credit_is_not_told_again_when_its_turn_co
     client.consumes(handle=1, credit=10)
     late = Flow(0, 2, 0, 1000, 0, 0, 5)
     session = client.machine.sessions.by_channel[0]
-    events = client.machine.receive_data(b"".join(frame(0, each) for each in (DETACH, consumer("next"), late, Flow(0, 50, 0, 1000))), client.bench.now)
-    client._do(events)
+    client.reads(b"".join(frame(0, each) for each in (DETACH, consumer("next"), late, Flow(0, 50, 0, 1000))))
     client.flush()
     assert [type(each) for each in client.hears()] == [Detach, Attach]
     assert session.room == 50
