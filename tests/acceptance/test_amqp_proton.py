@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Iterator
 
@@ -10,9 +9,7 @@ import pytest
 
 from broker_core.client import Connection as StompConnection
 from broker_core.client import Queue, TextMessage, Topic
-from tests.acceptance.commands import done, refused
 from tests.acceptance.python_client import factory
-from tests.support.clients import Connection as RawConnection
 from tests.support.service import Service
 
 # isort: split
@@ -195,36 +192,6 @@ def test_a_request_is_answered_to_a_dynamic_queue(service: Service, connection: 
     with pytest.raises(SendException):
         answering.send(Message(address=asked.reply_to, body="too late"))
     other.close()
-
-
-# -- operators --------------------------------------------------------------------------------------------------------------------------
-def consumer_of(service: Service, queue: str) -> str:
-    """The number of the only one."""
-    items = json.loads(done(service, "mq", "list", "con", "--json", "--all"))["items"]
-    (number,) = [item["consumer"] for item in items if item["destination"] == f"queue/{queue}"]
-    return str(number)
-
-
-def test_an_operator_closes_a_consumer_and_its_connection_goes_on(service: Service, connection: BlockingConnection, queue: str) -> None:
-    sender = connection.create_sender(queue)
-    sender.send(Message(body="a", durable=True))
-    receiver = connection.create_receiver(queue, credit=1)
-    assert receive(receiver, accept=False).body == "a"
-    done(service, "mq", "destroy", "con", consumer_of(service, queue), "--reason", "it hangs", "--force")
-    with pytest.raises(LinkDetached, match=r"detach-forced.*it hangs"):
-        receiver.receive(timeout=PATIENCE)
-    sender.send(Message(body="b", durable=True))
-    again = connection.create_receiver(queue, credit=2)
-    assert [receive(again).body for _ in range(2)] == ["a", "b"]
-
-
-def test_a_consumer_by_stomp_is_closed_with_its_connection_only(service: Service, queue: str) -> None:
-    with RawConnection(service.stomp_port) as client:
-        client.subscribe(f"/queue/{queue}")
-        number = consumer_of(service, queue)
-        assert "close connection" in refused(service, "mq", "destroy", "con", number, "--reason", "it hangs", "--force")
-        client.confirmed("SEND", {"destination": f"/queue/{queue}"}, b"x")
-        assert client.expect("MESSAGE").body == b"x", "it goes on"
 
 
 # -- with STOMP -------------------------------------------------------------------------------------------------------------------------
