@@ -9,6 +9,7 @@ import time
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from typing import Any
+from urllib.parse import urlencode
 
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
@@ -60,20 +61,25 @@ def sends(service: Service, queue: str) -> bool:
     return not is_refused(service, "SEND", destination=f"/queue/{queue}")
 
 
+def noted(administrator: Browser, what: str, address: str) -> dict[str, Any]:
+    """The audit's only entry of it, as soon as it is there."""
+
+    def entries() -> list[dict[str, Any]]:
+        return list(administrator.ask("GET", f"audit?{urlencode({'what': what, 'address': address})}").json()["items"])
+
+    await_true(entries, TAKES_HOLD_SECONDS_MAX, f"the audit knows of no {what} {address}")
+    [entry] = entries()
+    return entry
+
+
 def test_a_login_of_a_client_that_is_refused_is_in_the_audit_and_so_is_the_start_of_the_node(service: Service, administrator: Browser) -> None:
     name = f"mallory.{time.time_ns()}"
     for _ in range(2):
         with pytest.raises(ErrorReceived):
             Connection(service.stomp_port, login=name, passcode="guess")
-
-    def noted() -> list[dict[str, Any]]:
-        return list(administrator.ask("GET", f"audit?what=client%20login&address={name}").json()["items"])
-
-    await_true(noted, TAKES_HOLD_SECONDS_MAX, "the audit knows of no refused login")
-    [entry] = noted()
+    entry = noted(administrator, "client login", name)
     assert (entry["who"], entry["origin"]) == ("a stranger", "127.0.0.1")
     assert administrator.ask("GET", "audit?what=node%20start").json()["items"]
-
 
 
 def consumes(service: Service, queue: str, **more: str) -> bool:
@@ -102,12 +108,7 @@ def test_a_rule_that_forbids_consuming_ends_who_consumes_by_either_protocol_and_
         with pytest.raises(proton_client.proton.utils.LinkDetached, match="unauthorized-access"):
             amqp.create_receiver(f"queue://{queue}")
         assert sends(service, queue), "what is not forbidden goes on"
-
-    def noted() -> list[Any]:
-        return list(administrator.ask("GET", f"audit?what=client%20access&address=queue/{queue}").json()["items"])
-
-    await_true(noted, TAKES_HOLD_SECONDS_MAX, "the audit knows of no refused use")
-    [entry] = noted()
+    entry = noted(administrator, "client access", f"queue/{queue}")
     assert (entry["who"], entry["origin"]) == ("client guest", "127.0.0.1")
     assert entry["result"]["refused"].startswith("consume: the account may not do this there")
 
