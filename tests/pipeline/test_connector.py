@@ -17,6 +17,7 @@ from broker_core.pipeline.database import snapshot
 from broker_core.pipeline.extents import Interval, intervals
 from broker_core.pipeline.ledger import LedgerDropped, events_of
 from tests.pipeline.ledgers import AT, LedgerDatabase
+from tests.store.rows import as_of_earlier_version
 
 Rows = list[tuple[object, ...]]
 
@@ -69,8 +70,7 @@ def test_each_range_of_a_commit_is_an_event_with_what_the_ledger_says_of_it(spar
 def test_of_a_commit_of_an_earlier_version_nobody_knows_what_came(database: LedgerDatabase) -> None:
     database.queue(7, 3, "queue/orders")
     database.commit(octets=[(7, 500, 510), (7, -1, 0)])
-    dropped = ", ".join(f"DROP {column}" for column in ("octets_arrived", "blocked_destination", "blocked_since", "blocked_until"))
-    database.connection.execute(f"ALTER TABLE surety.ledger_0_1 {dropped}".encode())
+    database.connection.execute(as_of_earlier_version("surety.ledger_0_1"))
     database.roll()
     database.commit(octets=[(7, 9, 10)])
     (told,), (later,) = [[batch.to_pylist() for batch in events_of(database.url, Interval(0, table, table - 1, table))] for table in (1, 2)]

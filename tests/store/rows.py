@@ -79,6 +79,12 @@ def commit(number: int, rows: Sequence[Message] = (), *, segment: int = 1, **mor
     return Commit(number=number, segment=segment, messages=list(rows), **more)
 
 
+def as_of_earlier_version(table: str) -> bytes:
+    """The statement that makes a table of the ledger what it was before it told what octets came, and which destinations were blocked."""
+    dropped = ", ".join(f"DROP {column}" for column in ("octets_arrived", "blocked_destination", "blocked_since", "blocked_until"))
+    return f"ALTER TABLE {table} {dropped}".encode()
+
+
 def page(after: int, upto: int, *, segments: Sequence[int] = (1,), lane: int = 4, limit: int = 1000, bytes_max: int = 1 << 20) -> PageWanted:
     return PageWanted(1, 1, lane, after, upto, limit, bytes_max, list(segments))
 

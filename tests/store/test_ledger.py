@@ -8,7 +8,7 @@ import pytest
 from broker_core.engine.writes import Checkpoint
 from broker_core.store import CommitLost, ledger
 from broker_core.store.postgres import PostgresStore
-from tests.store.rows import commit
+from tests.store.rows import as_of_earlier_version, commit
 from tests.store.test_postgres import PostgresRig, rig  # noqa: F401
 
 FAR = 1 << 62
@@ -104,8 +104,7 @@ async def test_a_table_of_an_earlier_version_is_read_with_what_it_did_not_tell_a
     await store.commit(commit(1, octets=[(1, 5, 7), (2, -3, 0)], failures=[(1, 4, 1, 1)]))
     with psycopg.connect(rig.dsn, autocommit=True) as connection:
         for segment in tables(rig):
-            dropped = ", ".join(f"DROP {column}" for column in ("octets_arrived", "blocked_destination", "blocked_since", "blocked_until"))
-            connection.execute(f"ALTER TABLE surety.ledger_0_{segment} {dropped}".encode())
+            connection.execute(as_of_earlier_version(f"surety.ledger_0_{segment}"))
     old = tables(rig)
     again = await rig.open()
     with psycopg.connect(rig.dsn) as backup:
