@@ -19,7 +19,7 @@ import pytest
 from broker_core.client import Queue
 from tests.acceptance.operators import ask
 from tests.acceptance.python_client import factory, fill, left
-from tests.acceptance.test_pipeline_replay import DAY_MS, received
+from tests.acceptance.replayed import DAY_MS, forget_lakes, received
 from tests.support.service import REPOSITORY, Service
 
 SECONDS_MAX = 240
@@ -64,9 +64,8 @@ def test_a_replay_that_is_killed_while_it_counts_and_while_it_sends_has_sent_eve
     with factory(service).create_connection() as connection:
         fill(connection, Queue("killed"), *wanted)
     left(service, Queue("killed"))
+    forget_lakes(service)
     with psycopg.connect(service.dsn(), autocommit=True) as connection:
-        connection.execute("DELETE FROM surety.ledger_reader")  # another test's lake is another one
-
         def is_at(condition: str) -> bool:
             statement = f"SELECT count(*) FROM surety.pipeline_replay WHERE address = 'queue/killed' AND {condition}"
             return connection.execute(statement.encode()).fetchone() == (1,)

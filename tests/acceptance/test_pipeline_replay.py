@@ -17,18 +17,17 @@ from broker_core.pipeline.replaying import ReplayUnknown
 from broker_core.pipeline.session import SparkSettings
 from tests.acceptance.operators import ask
 from tests.acceptance.python_client import factory, fill, left
+from tests.acceptance.replayed import DAY_MS, forget_lakes, received
 from tests.pipeline.conftest import spark  # noqa: F401
 from tests.support.service import Service
 
 pytestmark = pytest.mark.slow
-DAY_MS = 86_400_000
 LARGE = "x" * 400_000
 
 
 @pytest.fixture
 def place(spark: SparkSession, service: Service, tmp_path: Path) -> Place:  # noqa: F811
-    with psycopg.connect(service.dsn(), autocommit=True) as connection:  # another test's lake is another one
-        connection.execute("DELETE FROM surety.ledger_reader")
+    forget_lakes(service)
     return Place(service.dsn(), str(tmp_path / "lake"), SparkSettings(tmp_path / "spark"))
 
 
@@ -46,16 +45,6 @@ def row(place: Place, number: int, columns: str) -> tuple[Any, ...]:
         found = connection.execute(f"SELECT {columns} FROM surety.pipeline_replay WHERE replay = %s".encode(), [number]).fetchone()
     assert found is not None
     return found
-
-
-def received(service: Service, name: str, count: int) -> list[tuple[Any, Any]]:
-    """Bodies, and of which messages they are."""
-    with factory(service).create_connection() as connection, connection.create_session() as session:
-        connection.start()
-        consumer = session.create_consumer(Queue(name))
-        messages = [consumer.receive(10) for _ in range(count)]
-        assert consumer.receive(0.3) is None
-    return [(message and message.body, message and message.properties.get("JMS_SURETY_REPLAYED")) for message in messages]
 
 
 def test_what_was_consumed_comes_again_marked_and_only_what_was_asked_for(spark: SparkSession, service: Service, place: Place) -> None:  # noqa: F811

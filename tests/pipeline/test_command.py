@@ -35,6 +35,16 @@ def surrounded(database: LedgerDatabase, tmp_path: Path, monkeypatch: pytest.Mon
     return database
 
 
+@pytest.fixture
+def with_java(surrounded: LedgerDatabase, monkeypatch: pytest.MonkeyPatch) -> LedgerDatabase:
+    """The same with Java, and a queue."""
+    if surroundings.java_missing(""):
+        pytest.skip("there is no Java")
+    monkeypatch.delenv("JAVA_HOME")
+    surrounded.queue(7, 3, "queue/orders")
+    return surrounded
+
+
 def command(*arguments: str) -> list[str]:
     return [sys.executable, "manage.py", "pipeline", *arguments]
 
@@ -103,17 +113,11 @@ def test_what_cannot_be_fetched_is_named_with_the_cure(monkeypatch: pytest.Monke
 
 
 @pytest.mark.slow
-def test_an_audit_that_is_killed_has_left_nothing_and_the_next_one_does_it_again(
-    surrounded: LedgerDatabase, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    if surroundings.java_missing(""):
-        pytest.skip("there is no Java")
-    monkeypatch.delenv("JAVA_HOME")
-    surrounded.queue(7, 3, "queue/orders")
-    surrounded.commit(accepted=[(7, 4, 0, 9)])
+def test_an_audit_that_is_killed_has_left_nothing_and_the_next_one_does_it_again(with_java: LedgerDatabase, tmp_path: Path) -> None:
+    with_java.commit(accepted=[(7, 4, 0, 9)])
     with (tmp_path / "log").open("ab") as log:
         killed = subprocess.Popen(command("audit"), cwd=REPOSITORY, stdout=log, stderr=log, start_new_session=True)
-    ask = surrounded.connection.execute
+    ask = with_java.connection.execute
     await_true(lambda: ask("SELECT FROM surety.pipeline_run WHERE stage LIKE 'audit%'").fetchone() is not None or killed.poll() is not None)
     os.killpg(killed.pid, signal.SIGKILL)
     assert killed.wait() == -signal.SIGKILL
@@ -125,16 +129,12 @@ def test_an_audit_that_is_killed_has_left_nothing_and_the_next_one_does_it_again
 
 
 @pytest.mark.slow
-def test_an_audit_is_refused_while_a_run_goes_on_or_waits_for_its_end(surrounded: LedgerDatabase, monkeypatch: pytest.MonkeyPatch) -> None:
-    if surroundings.java_missing(""):
-        pytest.skip("there is no Java")
-    monkeypatch.delenv("JAVA_HOME")
-    surrounded.queue(7, 3, "queue/orders")
-    with Run(surrounded.url, "ingest"):
+def test_an_audit_is_refused_while_a_run_goes_on_or_waits_for_its_end(with_java: LedgerDatabase) -> None:
+    with Run(with_java.url, "ingest"):
         waits = subprocess.Popen(command("audit", "--waits"), cwd=REPOSITORY, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
         refused = told("audit")
         assert (refused.returncode, "the pipeline is running already" in refused.stderr) == (1, True)
         assert waits.poll() is None
     _, said = waits.communicate(timeout=SECONDS_MAX)
     assert waits.returncode == 0, said
-    assert surrounded.connection.execute("SELECT kind, state FROM surety.pipeline_run ORDER BY run").fetchall() == [("ingest", "done"), ("audit", "done")]
+    assert with_java.connection.execute("SELECT kind, state FROM surety.pipeline_run ORDER BY run").fetchall() == [("ingest", "done"), ("audit", "done")]
