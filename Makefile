@@ -15,6 +15,8 @@ BESIDE := -n 3 --dist loadfile
 OR_NONE := || [ $$? -eq 5 ]
 # Of tests that run beside others, here only: a few that failed are run once more by themselves, and both results are told (tests/support/once_more.py).
 OR_ONCE_MORE = $(OR_NONE) || $(PYTEST) --once-more
+# Tests start hundreds of Python processes: what one has compiled is kept for the others, whatever the surroundings say. Empty: as if it were not there.
+export PYTHONDONTWRITEBYTECODE :=
 SEEDS ?= 2000
 ROUNDS ?= 5
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from functools import cache
+from pathlib import Path
 
 import pytest
 from xdist.remote import Producer
@@ -19,6 +20,10 @@ SHARED = re.compile(r"\b(mortal|home|fuzzed|secured): (?:Service|Secured)\b")
 seconds, and some more for as long as it is up. `mortal` is `home`."""
 FIRST = ("tests/pipeline/", "tests/simulation/", "tests/acceptance/", "tests/browser/", "tests/foreign/", "tests/amqp/", "tests/console/")
 """Rooms whose files take longest, so that no process is left alone with one of them at the end. All others follow as they were found."""
+
+
+ALONE = ("alone", "not slow and alone")
+"""What is asked for by these is in few files, and to read the hundreds of others takes 20 seconds."""
 
 
 class ByRooms(LoadFileScheduling):
@@ -51,3 +56,8 @@ def rank(nodeid: str) -> int:
 
 def by_length(items: Sequence[pytest.Item]) -> list[pytest.Item]:
     return sorted(items, key=lambda item: rank(item.nodeid))
+
+
+def is_in_vain(path: Path, config: pytest.Config) -> bool:
+    """A file of tests none of which runs alone, where those are asked for."""
+    return config.option.markexpr in ALONE and path.name.startswith("test_") and path.suffix == ".py" and "mark.alone" not in path.read_text("utf-8")
