@@ -231,7 +231,7 @@ def test_a_message_without_properties_has_none() -> None:
 
 @pytest.mark.parametrize("name", ["JMSTimestamp", "JMSCorrelationID", "JMSXGroupSeq"])
 def test_a_property_of_the_application_called_as_a_field_is_none(name: str) -> None:
-    seen = decode(arrived(written(properties={name: 1, "a": 2})))
+    seen = decode(arrived(written(**{name: 1, "a": 2})))
     assert (dict(seen), len(seen), seen.get(name)) == ({"a": 2}, 1, None)
 
 
