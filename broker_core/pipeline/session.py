@@ -90,6 +90,9 @@ def _conf(settings: SparkSettings, work: Path) -> SparkConf:
         "spark.sql.warehouse.dir": (work / "warehouse").as_uri(),
         "spark.ui.enabled": str(settings.ui_port > 0).lower(),
         "spark.ui.showConsoleProgress": "false",
+        # What Spark keeps of each query for its own pages, and each of its plans as text, fills the memory of who runs for long.
+        **dict.fromkeys(("spark.sql.ui.retainedExecutions", "spark.ui.retainedJobs", "spark.ui.retainedStages"), "50"),
+        "spark.sql.maxPlanStringLength": "10000",
         "spark.log.structuredLogging.enabled": "false",
         "spark.executorEnv.PYTHONPATH": str(_TOP),
         "spark.sql.session.timeZone": "UTC",

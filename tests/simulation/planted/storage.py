@@ -44,7 +44,7 @@ def live_segment_dropped(plant: Plant) -> None:
     """A segment goes although something in it is unsettled: only the lane looked at first counts."""
 
     def is_live(shard: Any, segment: Any) -> bool:
-        return any(maintenance._unsettled(shard, key, *segment.lanes[key], at_most=1) for key in list(segment.lanes)[:1])
+        return any(maintenance._unsettled(shard, key, *segment.lanes[key], at_most=1, each=1) for key in list(segment.lanes)[:1])
 
     plant.put(maintenance, "_is_live", is_live)
 
