@@ -67,6 +67,8 @@ def _measure(server: object, count: int) -> None:
     with psycopg.connect(dsn, autocommit=True) as session:
         for statement in FILL:
             session.execute(statement.encode(), {"count": count} if "%(count)s" in statement else None)
+    import console.asgi  # noqa: F401 - what the web process does at its start
+
     client = Client()
     client.force_login(User.objects.get(username="olga"))
     for path in LISTS:

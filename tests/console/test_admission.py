@@ -201,7 +201,7 @@ def test_those_who_wait_while_a_node_is_silent_do_not_ask_it_one_after_another()
     begun.wait(5)
     for thread in threads[1:]:
         thread.start()
-    time.sleep(0.05)  # they wait for a lock by now
+    time.sleep(0.5)  # they wait for a lock by now
     go_on.set()
     for thread in threads:
         thread.join()
