@@ -83,9 +83,10 @@ class Selectable(Mapping[str, Value]):
     def _of_properties(self) -> dict[str, Value]:
         if self._properties is None:
             said = {} if self._opening is None else self._opening.application_properties()
-            given = {str(name): value for name, value in said.items() if isinstance(name, str)}
             # A property of the application that is called as a field is none: JMS keeps these names for itself (3.5.1).
-            self._properties = {name: selectable(value) for name, value in given.items() if name not in ADDED and name not in FIELDS}
+            self._properties = {
+                str(name): selectable(value) for name, value in said.items() if isinstance(name, str) and name not in ADDED and name not in FIELDS
+            }
         return self._properties
 
 

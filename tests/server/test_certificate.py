@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import time
 from pathlib import Path
 
@@ -29,7 +30,13 @@ def test_a_chain_ends_with_the_first_of_it(tmp_path: Path) -> None:
     assert ends_at(key.read_text() + later.read_text() + soon.read_text()) == in_days(3)
 
 
-@pytest.mark.parametrize("encoded", ["", "MAA=", "MDAwMDAw" * 20, "no base64", "\N{SNOWMAN}"])
-def test_what_nobody_can_read_is_not_known(encoded: str) -> None:
-    assert ends_at(f"-----BEGIN CERTIFICATE-----\n{encoded}\n-----END CERTIFICATE-----\n") is None
-    assert ends_at(encoded) is None
+@pytest.mark.parametrize("der", [b"", b"\x30", b"\x30\x80", b"\x30\x84\xff\xff\xff\xff", b"\x30\x03\x30\x01\xa0", b"\x30\x00" * 20])
+def test_what_nobody_can_read_is_not_known(der: bytes) -> None:
+    text = base64.b64encode(der).decode()
+    assert ends_at(f"-----BEGIN CERTIFICATE-----\n{text}\n-----END CERTIFICATE-----\n") is None
+
+
+@pytest.mark.parametrize("text", ["", "no certificate", "\N{SNOWMAN}"])
+def test_nor_of_what_is_none(text: str) -> None:
+    assert ends_at(text) is None
+    assert ends_at(f"-----BEGIN CERTIFICATE-----\n{text}\n-----END CERTIFICATE-----\n") is None
